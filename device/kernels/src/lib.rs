@@ -1,0 +1,30 @@
+//! warpwire's own kernels: entries over the device crate.
+//!
+//! Each module has the argument block (asserted `repr(C)`), the kernel's declaration and its body. The same source is
+//! compiled to PTX by `cargo xtask build-ptx` and run by the CPU device through [`MODULE`].
+#![no_std]
+
+pub mod all_pair;
+pub mod barrier;
+pub mod ping_pong;
+pub mod transfer;
+
+use warpwire_device::module;
+
+module! {
+    /// The kernels of this crate, for the CPU device.
+    pub static MODULE = [
+        all_pair::AllReduceAllPair,
+        barrier::BarrierRounds,
+        ping_pong::PacketPingPong8,
+        ping_pong::PacketPingPong16,
+        ping_pong::SemaphorePingPong,
+        transfer::Get,
+        transfer::Put,
+        transfer::PutBulk,
+        transfer::PutPackets8,
+        transfer::PutPackets16,
+        transfer::UnpackPackets8,
+        transfer::UnpackPackets16,
+    ];
+}

@@ -1,0 +1,25 @@
+//! Types that device and host share, each defined once.
+//!
+//! Everything here is `repr(C)` or `repr(transparent)`, imports only `core`, and has its size, alignment and offsets
+//! asserted in `layout`. The host fills these structs and passes them to a kernel by value, so a change of layout is a
+//! change of protocol.
+
+mod global;
+mod handles;
+mod ids;
+mod kernel;
+mod layout;
+mod packet;
+mod status;
+
+pub use global::{Global, Pod};
+pub use handles::{
+    BarrierHandle, HostSemaphoreHandle, InboundHandle, MemoryChannelBaseHandle, MemoryChannelHandle, OutboundHandle,
+    PolicyHandle, SemaphoreHandle,
+};
+pub use ids::{ChannelId, MAX_RANKS, Rank};
+pub use kernel::{Kernel, LaunchLimits, RankTable};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use kernel::{KernelEntry, cpu_entry};
+pub use packet::{Flag, Ll8, Ll16, Packet};
+pub use status::{BoardState, WaitBoard, WaitError, WaitKind, WaitSite};

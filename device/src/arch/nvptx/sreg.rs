@@ -1,0 +1,51 @@
+//! Special registers. All one-dimensional: this library's grids are.
+//!
+//! Source: "Special Registers", PTX ISA 8.7.
+
+use core::arch::{asm, nvptx};
+
+/// `%tid.x`: the thread's number in its block.
+#[inline(always)]
+pub fn thread_index() -> u32 {
+    // SAFETY: reads a special register.
+    unsafe { nvptx::_thread_idx_x() as u32 }
+}
+
+/// `%ntid.x`: threads of the block.
+#[inline(always)]
+pub fn block_size() -> u32 {
+    // SAFETY: reads a special register.
+    unsafe { nvptx::_block_dim_x() as u32 }
+}
+
+/// `%ctaid.x`: the block's number in its grid.
+#[inline(always)]
+pub fn block_index() -> u32 {
+    // SAFETY: reads a special register.
+    unsafe { nvptx::_block_idx_x() as u32 }
+}
+
+/// `%nctaid.x`: blocks of the grid.
+#[inline(always)]
+pub fn grid_size() -> u32 {
+    // SAFETY: reads a special register.
+    unsafe { nvptx::_grid_dim_x() as u32 }
+}
+
+/// `%globaltimer`: nanoseconds, of a resolution that the hardware chooses (32 ns to 1 us on the data-centre parts).
+#[inline(always)]
+pub fn timer_ns() -> u64 {
+    let now: u64;
+    // SAFETY: reads a special register. Not `pure`: two reads differ.
+    unsafe { asm!("mov.u64 {}, %globaltimer;", out(reg64) now, options(nomem, nostack)) };
+    now
+}
+
+/// Bytes of dynamic shared memory that the launch asked for.
+#[inline(always)]
+pub fn dynamic_shared_bytes() -> u32 {
+    let bytes: u32;
+    // SAFETY: reads a special register that does not change while the kernel runs.
+    unsafe { asm!("mov.u32 {}, %dynamic_smem_size;", out(reg32) bytes, options(pure, nomem, nostack)) };
+    bytes
+}

@@ -1,0 +1,84 @@
+//! The macro that declares a kernel for both devices.
+
+/// Declares a kernel: a type that stands for it, its entry's name, its launch bounds, its argument, its body.
+///
+/// ```
+/// use warpwire_device::abi::Global;
+/// use warpwire_device::{arch, kernel};
+///
+/// /// The fill kernel's arguments.
+/// #[repr(C)]
+/// #[derive(Clone, Copy)]
+/// pub struct FillArgs {
+///     /// Where to write, `count` words.
+///     pub out: Global<u32>,
+///     /// How many words.
+///     pub count: u32,
+/// }
+///
+/// kernel! {
+///     /// Numbers the words of a buffer.
+///     pub struct Fill = "my_fill", max_threads = 256, min_blocks = 1;
+///     unsafe fn(args: FillArgs) {
+///         let i = arch::block_index() * arch::block_size() + arch::thread_index();
+///         if i < args.count {
+///             // SAFETY: the launch's contract: `out` holds `count` words.
+///             unsafe { arch::store_weak_u32(args.out.add(u64::from(i)), i) };
+///         }
+///     }
+/// }
+/// # fn main() {}
+/// ```
+///
+/// Compiled for a GPU, it exports the entry `my_fill`, taking one `FillArgs` by value. Elsewhere, the type goes into the
+/// module's table (see [`module!`](crate::module!)) and the CPU device runs the same body.
+#[macro_export]
+macro_rules! kernel {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $Name:ident = $entry:literal, max_threads = $max_threads:literal, min_blocks = $min_blocks:literal;
+        unsafe fn($args:ident : $Args:ty) $body:block
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug)]
+        $vis struct $Name;
+
+        // SAFETY: the entry below has this name and takes this one argument by value; the check of `repr(C)` is the
+        // host's, which compares the size with the PTX's parameter before it launches.
+        unsafe impl $crate::abi::Kernel for $Name {
+            const NAME: &'static str = $entry;
+            const LIMITS: $crate::abi::LaunchLimits =
+                $crate::abi::LaunchLimits { max_threads: $max_threads, min_blocks: $min_blocks };
+            type Args = $Args;
+
+            #[inline(always)]
+            unsafe fn run($args: $crate::arch::Params<$Args>) $body
+        }
+
+        #[cfg(target_arch = "nvptx64")]
+        const _: () = {
+            #[unsafe(export_name = $entry)]
+            unsafe extern "ptx-kernel" fn entry(args: $Args) {
+                let params = $crate::params!(args, $entry);
+                // SAFETY: the launch's contract, passed on.
+                unsafe { <$Name as $crate::abi::Kernel>::run(params) }
+            }
+
+            // rustc has no attribute for launch bounds: the builder reads this static, writes the directives and removes it.
+            #[used]
+            #[unsafe(export_name = concat!("__warpwire_bounds_", $entry))]
+            static BOUNDS: [u32; 2] = [$max_threads, $min_blocks];
+        };
+    };
+}
+
+/// Declares a crate's table of kernels, which the CPU device runs by name: `module! { pub static MODULE = [Fill, Drain]; }`.
+/// Compiled for a GPU it is nothing.
+#[macro_export]
+macro_rules! module {
+    ($(#[$meta:meta])* $vis:vis static $name:ident = [$($Kernel:ty),* $(,)?];) => {
+        #[cfg(not(target_arch = "nvptx64"))]
+        $(#[$meta])*
+        $vis static $name: &[$crate::abi::KernelEntry] = &[$($crate::abi::KernelEntry::of::<$Kernel>()),*];
+    };
+}

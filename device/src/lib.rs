@@ -1,0 +1,55 @@
+//! What a kernel may call: the device half of warpwire.
+//!
+//! One source runs in three places: as PTX on a GPU, on the CPU device (blocks as threads, GPU threads as coroutines),
+//! and, for the protocols, under a model checker. Only [`arch`] knows which.
+//!
+//! # Layers
+//!
+//! Each module imports only from those before it:
+//!
+//! 0. [`abi`]: types that device and host share, every layout asserted.
+//! 1. [`arch`]: the instructions. The only `asm!` of the crate; `arch::nvptx` and `arch::cpu` have the same names.
+//! 2. [`mem`]: words that both sides of a protocol touch; [`coop`]: the group of threads that calls a primitive.
+//! 3. [`spin`]: waits that end.
+//! 4. The protocols: [`semaphore`], [`packet`], [`copy`], `bulk` (sm_90 and newer), [`barrier`], [`reduce`].
+//! 5. [`memory_channel`]: composes them over a peer's mapped memory, and adds no protocol of its own.
+//!
+//! # Who calls
+//!
+//! Each function says which group of threads calls it. A *group* call takes a [`coop::Group`] and must be made by all of
+//! its threads, convergently; the arguments are the same in each of them unless the function says otherwise.
+//!
+//! # Failure
+//!
+//! There is no panic and no endless spin in this crate's device code. Whatever waits takes a [`spin::Policy`], returns
+//! `Result<_, WaitError>`, and leaves a report on the host's [`abi::WaitBoard`]; a kernel passes the error up with `?` and
+//! ends.
+#![no_std]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx),
+    allow(internal_features)
+)]
+
+#[cfg(not(target_arch = "nvptx64"))]
+extern crate std;
+
+pub mod abi;
+pub mod arch;
+
+pub mod coop;
+pub mod mem;
+
+pub mod spin;
+
+pub mod barrier;
+#[cfg(any(warpwire_sm90, not(target_arch = "nvptx64")))]
+pub mod bulk;
+pub mod copy;
+pub mod packet;
+pub mod reduce;
+pub mod semaphore;
+
+pub mod memory_channel;
+
+mod kernel;

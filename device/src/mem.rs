@@ -1,0 +1,145 @@
+//! Words that both sides of a protocol touch.
+
+use crate::abi::{Global, Pod};
+use crate::arch::{self, LoadOrder, RmwOrder, Scope, StoreOrder};
+
+/// A word of memory that several threads, devices or the host touch at once. The protocols are written over this trait,
+/// so that a model checker can stand in for the memory.
+///
+/// Each method is one access by the calling thread, of the order and scope named.
+pub trait Word: Copy {
+    /// What the word holds.
+    type Value: Copy;
+
+    /// Reads it.
+    fn load<O: LoadOrder, S: Scope>(self) -> Self::Value;
+    /// Writes it.
+    fn store<O: StoreOrder, S: Scope>(self, value: Self::Value);
+    /// Adds to it, without looking at it: on a GPU the thread does not wait.
+    fn add<O: StoreOrder, S: Scope>(self, value: Self::Value);
+    /// Adds to it and gives the value before.
+    fn fetch_add<O: RmwOrder, S: Scope>(self, value: Self::Value) -> Self::Value;
+}
+
+/// A global address that somebody has promised to be mapped and live, so that accesses to it are safe.
+#[derive(Debug)]
+pub struct Mapped<T>(Global<T>);
+
+impl<T> Clone for Mapped<T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Mapped<T> {}
+
+impl<T> Mapped<T> {
+    /// Takes `address` at the caller's word.
+    ///
+    /// # Safety
+    ///
+    /// As long as this value or a copy of it is used: `address` is aligned for `T`, mapped to the device that runs this
+    /// code, live, and touched by others through ordered accesses only.
+    #[inline(always)]
+    pub const unsafe fn new(address: Global<T>) -> Self {
+        Self(address)
+    }
+
+    /// The address.
+    #[inline(always)]
+    pub const fn address(self) -> Global<T> {
+        self.0
+    }
+}
+
+macro_rules! word {
+    ($t:ty: $load:ident, $store:ident, $red_add:ident, $atom_add:ident) => {
+        impl Word for Mapped<$t> {
+            type Value = $t;
+
+            #[inline(always)]
+            fn load<O: LoadOrder, S: Scope>(self) -> $t {
+                // SAFETY: `Mapped::new`'s contract.
+                unsafe { arch::$load::<O, S>(self.0) }
+            }
+
+            #[inline(always)]
+            fn store<O: StoreOrder, S: Scope>(self, value: $t) {
+                // SAFETY: `Mapped::new`'s contract.
+                unsafe { arch::$store::<O, S>(self.0, value) }
+            }
+
+            #[inline(always)]
+            fn add<O: StoreOrder, S: Scope>(self, value: $t) {
+                // SAFETY: `Mapped::new`'s contract.
+                unsafe { arch::$red_add::<O, S>(self.0, value) }
+            }
+
+            #[inline(always)]
+            fn fetch_add<O: RmwOrder, S: Scope>(self, value: $t) -> $t {
+                // SAFETY: `Mapped::new`'s contract.
+                unsafe { arch::$atom_add::<O, S>(self.0, value) }
+            }
+        }
+    };
+}
+
+word!(u32: load_u32, store_u32, red_add_u32, atom_add_u32);
+word!(u64: load_u64, store_u64, red_add_u64, atom_add_u64);
+
+/// A value that one weak access reads or writes.
+pub trait Element: Pod {
+    /// A weak load. Called by a thread.
+    ///
+    /// # Safety
+    ///
+    /// `at` is aligned, mapped and live, and its writers are ordered before this access.
+    unsafe fn load_weak(at: Global<Self>) -> Self;
+
+    /// A weak store. Called by a thread.
+    ///
+    /// # Safety
+    ///
+    /// `at` is aligned, mapped and live, and nobody else touches it before the release that publishes it.
+    unsafe fn store_weak(at: Global<Self>, value: Self);
+}
+
+macro_rules! element {
+    ($($t:ty: $load:ident, $store:ident;)*) => { $(
+        impl Element for $t {
+            #[inline(always)]
+            unsafe fn load_weak(at: Global<Self>) -> Self {
+                // SAFETY: the caller's contract.
+                unsafe { arch::$load(at) }
+            }
+
+            #[inline(always)]
+            unsafe fn store_weak(at: Global<Self>, value: Self) {
+                // SAFETY: the caller's contract.
+                unsafe { arch::$store(at, value) }
+            }
+        }
+    )* };
+}
+
+element! {
+    u8: load_weak_u8, store_weak_u8;
+    u32: load_weak_u32, store_weak_u32;
+    u64: load_weak_u64, store_weak_u64;
+    [u64; 2]: load_weak_v2_u64, store_weak_v2_u64;
+}
+
+impl Element for f32 {
+    #[inline(always)]
+    unsafe fn load_weak(at: Global<Self>) -> Self {
+        // SAFETY: the caller's contract.
+        Self::from_bits(unsafe { arch::load_weak_u32(at.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn store_weak(at: Global<Self>, value: Self) {
+        // SAFETY: the caller's contract.
+        unsafe { arch::store_weak_u32(at.cast(), value.to_bits()) }
+    }
+}

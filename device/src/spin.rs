@@ -1,0 +1,176 @@
+//! Waits that end.
+//!
+//! A wait looks at a word until it holds what is waited for. Its hot loop is one load, one compare and a count; every
+//! [`Patience::LOOKS`] looks it asks its policy whether to go on. No kernel hangs: a wait ends with the value, with
+//! [`WaitError::Timeout`], or with [`WaitError::Aborted`], and in the last two cases the first to fail leaves a report on
+//! the host's board.
+
+use crate::abi::{BoardState, Global, PolicyHandle, WaitBoard, WaitError, WaitSite};
+use crate::arch::{self, Gpu, Relaxed, Release, Sys};
+
+/// What one look at a word found.
+#[derive(Clone, Copy, Debug)]
+pub enum Look<T> {
+    /// What was waited for.
+    Ready(T),
+    /// Not yet; the value seen, for the report.
+    Pending(u64),
+}
+
+/// Decides how long a wait lasts. One value serves one wait.
+pub trait Patience {
+    /// Looks between two questions.
+    const LOOKS: u32;
+
+    /// Whether the wait must end now. Called by the waiting thread, after each [`Patience::LOOKS`] vain looks.
+    fn exhausted(&mut self) -> Option<WaitError>;
+
+    /// Tells the host of a wait that ended in vain. Called once, by the thread that waited.
+    fn report(&mut self, site: WaitSite, error: WaitError, expected: u64, seen: u64);
+}
+
+/// A launch's waiting policy: a limit for each wait, and the board with the abort word.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    handle: PolicyHandle,
+}
+
+impl Policy {
+    /// The policy that the host made for this launch.
+    ///
+    /// # Safety
+    ///
+    /// The handle's board is mapped to this device and live while the kernel runs.
+    #[inline(always)]
+    pub const unsafe fn new(handle: PolicyHandle) -> Self {
+        Self { handle }
+    }
+
+    /// The patience of one wait under this policy. Its clock starts when it is first asked, after the first
+    /// [`Patience::LOOKS`] looks, so a wait that is met at once reads no clock.
+    #[inline(always)]
+    pub const fn patience(&self) -> BoardPatience {
+        BoardPatience { handle: self.handle, started: 0 }
+    }
+
+    /// The rank that the kernel runs for.
+    #[inline(always)]
+    pub const fn rank(&self) -> crate::abi::Rank {
+        self.handle.rank
+    }
+}
+
+/// The patience of one wait under a [`Policy`].
+#[derive(Clone, Copy, Debug)]
+pub struct BoardPatience {
+    handle: PolicyHandle,
+    /// The timer at the first question; 0: not asked yet.
+    started: u64,
+}
+
+impl BoardPatience {
+    #[inline(always)]
+    fn field<T>(&self, offset: usize) -> Global<T> {
+        self.handle.board.byte_add(offset as u64).cast()
+    }
+}
+
+macro_rules! board {
+    ($patience:ident . $field:ident) => {
+        $patience.field(core::mem::offset_of!(WaitBoard, $field))
+    };
+}
+
+impl Patience for BoardPatience {
+    const LOOKS: u32 = 256;
+
+    #[inline(always)]
+    fn exhausted(&mut self) -> Option<WaitError> {
+        // SAFETY: `Policy::new`'s contract: the board is mapped and live.
+        if unsafe { arch::load_u32::<Relaxed, Sys>(board!(self.abort)) } != 0 {
+            return Some(WaitError::Aborted);
+        }
+        let now = arch::timer_ns();
+        if self.started == 0 {
+            self.started = now;
+        }
+        (now.wrapping_sub(self.started) > self.handle.timeout_ns).then_some(WaitError::Timeout)
+    }
+
+    #[inline(always)]
+    fn report(&mut self, site: WaitSite, error: WaitError, expected: u64, seen: u64) {
+        // Threads of one device contend for the board, never the host: `.gpu` scope claims it, also where the bus has no
+        // atomics of its own.
+        // SAFETY: `Policy::new`'s contract, here and below; after the claim this thread alone writes the fields.
+        let before = unsafe {
+            arch::atom_cas_u32::<Relaxed, Gpu>(
+                board!(self.state),
+                BoardState::Clear as u32,
+                BoardState::Claimed as u32,
+            )
+        };
+        if before != BoardState::Clear as u32 {
+            return;
+        }
+        let line: Global<[u64; 2]> = board!(self.error);
+        // SAFETY: as above; the layout's assertions put the fields in these three 16-byte words.
+        unsafe {
+            let (rank, peer, channel) = (self.handle.rank.0, site.peer.0, site.channel.0);
+            arch::store_weak_v2_u64(line, [pair(error as u32, site.kind as u32), pair(rank, peer)]);
+            arch::store_weak_v2_u64(
+                line.add(1),
+                [pair(channel, arch::block_index()), pair(arch::thread_index(), 0)],
+            );
+            arch::store_weak_v2_u64(line.add(2), [expected, seen]);
+            arch::store_u32::<Release, Sys>(board!(self.state), BoardState::Reported as u32);
+        }
+    }
+}
+
+/// Two 32-bit fields as the 64-bit word that they make in memory.
+#[inline(always)]
+fn pair(first: u32, second: u32) -> u64 {
+    u64::from(first) | u64::from(second) << 32
+}
+
+/// Looks until `look` finds what it waits for or `patience` runs out. Called by a thread.
+///
+/// `expected` is what the report says was waited for.
+///
+/// # Errors
+///
+/// What `patience` says; it has reported it.
+#[inline(always)]
+pub fn wait<T>(
+    mut patience: impl Patience,
+    site: WaitSite,
+    expected: u64,
+    look: impl FnMut() -> Look<T>,
+) -> Result<T, WaitError> {
+    wait_with(&mut patience, site, expected, look)
+}
+
+#[inline(always)]
+fn wait_with<P: Patience, T>(
+    patience: &mut P,
+    site: WaitSite,
+    expected: u64,
+    mut look: impl FnMut() -> Look<T>,
+) -> Result<T, WaitError> {
+    let mut looks = P::LOOKS;
+    loop {
+        let seen = match look() {
+            Look::Ready(value) => return Ok(value),
+            Look::Pending(seen) => seen,
+        };
+        looks -= 1;
+        if looks == 0 {
+            if let Some(error) = patience.exhausted() {
+                patience.report(site, error, expected, seen);
+                return Err(error);
+            }
+            looks = P::LOOKS;
+        }
+        arch::pause();
+    }
+}
