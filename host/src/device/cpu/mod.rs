@@ -1,0 +1,155 @@
+//! The CPU device: the kernels' own source, run by this process.
+//!
+//! A block is an OS thread (`pool`), its GPU threads are coroutines on it (`block`, `lane`, `stack`); a block of one thread
+//! needs no coroutine. `grid` runs the blocks of a launch beside each other, as far as `capacity` has room for them, and
+//! `stream` runs launches in order. `memory` lies in memfds.
+//!
+//! What a GPU would not do, this device reports instead of hanging: a panic in a kernel, or a barrier that some threads of a
+//! block never come to, becomes the launch's error.
+
+mod block;
+mod capacity;
+mod event;
+mod grid;
+mod lane;
+mod memory;
+mod pool;
+mod stack;
+mod stream;
+
+use std::any::Any;
+use std::num::NonZero;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use warpwire_device::abi::{KernelEntry, LaunchLimits};
+
+use super::driver::{Driver, DriverFunction, DriverMemory, DriverModule, DriverStream};
+use super::module::unknown_kernel;
+use super::{DeviceKind, MemoryKind, ModuleSource, Properties};
+use crate::error::{Error, Result};
+use capacity::Capacity;
+use memory::{Aligned, Memory};
+
+/// Threads of a block, as on a GPU.
+const MAX_THREADS_PER_BLOCK: u32 = 1024;
+/// Shared memory of a block, as on an H200: 227 KiB.
+const MAX_SHARED_BYTES: u32 = 227 * 1024;
+/// Blocks of a grid, as on a GPU.
+const MAX_BLOCKS: u32 = i32::MAX as u32;
+
+/// A new CPU device.
+pub(super) fn open() -> Result<Arc<dyn Driver>> {
+    static OPENED: AtomicU32 = AtomicU32::new(0);
+    let properties = Properties {
+        name: format!("CPU device {}", OPENED.fetch_add(1, Ordering::Relaxed)),
+        kind: DeviceKind::Cpu,
+        compute_capability: None,
+        multiprocessors: thread::available_parallelism().map_or(1, NonZero::get) as u32,
+        max_threads_per_block: MAX_THREADS_PER_BLOCK,
+        max_shared_bytes_per_block: MAX_SHARED_BYTES,
+        max_blocks: MAX_BLOCKS,
+        max_concurrent_streams: None,
+    };
+    let memory = Memory::new(&properties.name);
+    Ok(Arc::new(CpuDriver { properties, memory, capacity: Capacity::of_process()? }))
+}
+
+#[derive(Debug)]
+struct CpuDriver {
+    properties: Properties,
+    memory: Memory,
+    capacity: &'static Capacity,
+}
+
+impl Driver for CpuDriver {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn allocate(&self, bytes: usize, _kind: MemoryKind) -> Result<Box<dyn DriverMemory>> {
+        // Host and device are one here.
+        Ok(Box::new(self.memory.allocate(bytes)?))
+    }
+
+    unsafe fn write(&self, destination: u64, source: &[u8]) -> Result<()> {
+        // SAFETY: the caller's contract; a live range of this device does not overlap a borrowed slice of the host's.
+        unsafe { ptr::copy_nonoverlapping(source.as_ptr(), destination as *mut u8, source.len()) };
+        Ok(())
+    }
+
+    unsafe fn read(&self, source: u64, destination: &mut [u8]) -> Result<()> {
+        // SAFETY: as in `write`.
+        unsafe { ptr::copy_nonoverlapping(source as *const u8, destination.as_mut_ptr(), destination.len()) };
+        Ok(())
+    }
+
+    unsafe fn fill(&self, destination: u64, value: u8, bytes: usize) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe { ptr::write_bytes(destination as *mut u8, value, bytes) };
+        Ok(())
+    }
+
+    fn stream(&self) -> Result<Arc<dyn DriverStream>> {
+        Ok(Arc::new(stream::CpuStream::new(self.capacity)?))
+    }
+
+    fn load(&self, source: &ModuleSource) -> Result<Arc<dyn DriverModule>> {
+        Ok(Arc::new(CpuModule { name: source.name, kernels: source.kernels, capacity: self.capacity }))
+    }
+}
+
+#[derive(Debug)]
+struct CpuModule {
+    name: &'static str,
+    kernels: &'static [KernelEntry],
+    capacity: &'static Capacity,
+}
+
+impl DriverModule for CpuModule {
+    fn function(&self, name: &str, args_size: usize) -> Result<Arc<dyn DriverFunction>> {
+        let Some(entry) = self.kernels.iter().find(|entry| entry.name == name) else {
+            return Err(unknown_kernel(name, self.name, self.kernels.iter().map(|entry| entry.name)));
+        };
+        if entry.args_size != args_size {
+            let kernel = name.to_owned();
+            return Err(Error::ArgumentMismatch { kernel, expected: entry.args_size, got: args_size });
+        }
+        if entry.args_align > Aligned::ALIGNMENT {
+            let kernel = name.to_owned();
+            return Err(Error::ArgumentAlignment {
+                kernel,
+                asked: entry.args_align,
+                limit: Aligned::ALIGNMENT,
+            });
+        }
+        Ok(Arc::new(CpuFunction { entry: *entry, capacity: self.capacity }))
+    }
+}
+
+#[derive(Debug)]
+struct CpuFunction {
+    entry: KernelEntry,
+    capacity: &'static Capacity,
+}
+
+impl DriverFunction for CpuFunction {
+    fn name(&self) -> &str {
+        self.entry.name
+    }
+
+    fn limits(&self) -> LaunchLimits {
+        self.entry.limits
+    }
+
+    fn resident_blocks(&self, threads: u32, _shared_bytes: u32) -> Result<u32> {
+        // Shared memory is ordinary memory here: its sum is not limited.
+        Ok(self.capacity.blocks(threads))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

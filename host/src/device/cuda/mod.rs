@@ -1,0 +1,103 @@
+//! An NVIDIA GPU as a device, through the driver API and `cust`'s bindings of it.
+//!
+//! # Layers
+//!
+//! `sys` (calls), `failure` (result codes), `late` (functions looked up), `ptx` (which text a GPU takes) < `context` <
+//! `event`, `function` < `module`, `graph`, `stream` < `memory` < this.
+//!
+//! # Threads
+//!
+//! Any thread may call anything: each entry makes the primary context current and puts back what the thread had before.
+//!
+//! # Many ranks on one GPU
+//!
+//! Ranks that wait for each other need their kernels to run at the same time, so nothing that one rank does may wait for
+//! another's kernel. Streams do not wait for the default stream; copies and allocations go through a stream of their own;
+//! a module's code is loaded as a whole before anything runs. The driver spreads streams over 8 hardware queues, in which a
+//! kernel waits for the one before it: a program with more ranks than that on a GPU sets `CUDA_DEVICE_MAX_CONNECTIONS` to 32
+//! before its first CUDA call ([`Properties::max_concurrent_streams`] is what it comes to).
+
+mod context;
+mod event;
+mod failure;
+mod function;
+mod graph;
+mod late;
+mod memory;
+mod module;
+mod ptx;
+mod stream;
+mod sys;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use self::context::Context;
+use self::memory::Heap;
+use self::module::CudaModule;
+use self::stream::CudaStream;
+use super::driver::{Driver, DriverMemory, DriverModule, DriverStream};
+use super::{MemoryKind, ModuleSource, Properties};
+use crate::error::Result;
+
+/// Opens GPU `ordinal`. Without a driver or a GPU the error's kind is
+/// [`Unavailable`](crate::ErrorKind::Unavailable).
+pub(super) fn open(ordinal: u32) -> Result<Arc<dyn Driver>> {
+    let context = Arc::new(Context::open(ordinal)?);
+    let heap = Arc::new(Heap::new(Arc::clone(&context))?);
+    Ok(Arc::new(CudaDevice { context, heap, modules: Mutex::default() }))
+}
+
+/// An open GPU.
+#[derive(Debug)]
+struct CudaDevice {
+    context: Arc<Context>,
+    heap: Arc<Heap>,
+    /// What has been loaded, so that each rank of a process does not compile the same PTX again.
+    modules: Mutex<Vec<(Texts, Arc<CudaModule>)>>,
+}
+
+/// A module's texts: two modules with the same ones are the same.
+type Texts = &'static [(u32, &'static str)];
+
+impl Driver for CudaDevice {
+    fn properties(&self) -> &Properties {
+        self.context.properties()
+    }
+
+    fn allocate(&self, bytes: usize, kind: MemoryKind) -> Result<Box<dyn DriverMemory>> {
+        Ok(match kind {
+            MemoryKind::Device => Box::new(self.heap.allocate(bytes)?),
+            MemoryKind::Host => Box::new(self.heap.allocate_host(bytes)?),
+        })
+    }
+
+    unsafe fn write(&self, destination: u64, source: &[u8]) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe { self.heap.write(destination, source) }
+    }
+
+    unsafe fn read(&self, source: u64, destination: &mut [u8]) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe { self.heap.read(source, destination) }
+    }
+
+    unsafe fn fill(&self, destination: u64, value: u8, bytes: usize) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe { self.heap.fill(destination, value, bytes) }
+    }
+
+    fn stream(&self) -> Result<Arc<dyn DriverStream>> {
+        Ok(Arc::new(CudaStream::new(Arc::clone(&self.context))?))
+    }
+
+    fn load(&self, source: &ModuleSource) -> Result<Arc<dyn DriverModule>> {
+        // Held while the driver compiles: whoever wants the same module meanwhile waits for it instead of doing it again.
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, module)) = modules.iter().find(|(texts, _)| std::ptr::eq(*texts, source.ptx)) {
+            return Ok(Arc::clone(module) as Arc<dyn DriverModule>);
+        }
+        let module = Arc::new(CudaModule::load(&self.context, source)?);
+        modules.push((source.ptx, Arc::clone(&module)));
+        Ok(module)
+    }
+}

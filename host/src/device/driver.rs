@@ -1,0 +1,137 @@
+//! What a device has to be able to do. The CPU device and the CUDA device each implement these traits; everything above
+//! them is written once.
+//!
+//! Addresses are `u64`s of the device's own address space. The typed, owning forms are in the sibling modules.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use warpwire_device::abi::LaunchLimits;
+
+use super::{LaunchConfig, MemoryKind, ModuleSource, Properties};
+use crate::error::Result;
+
+/// One device.
+pub(crate) trait Driver: Debug + Send + Sync {
+    /// What it is.
+    fn properties(&self) -> &Properties;
+
+    /// `bytes` zeroed bytes, aligned to at least 256; never 0 of them.
+    fn allocate(&self, bytes: usize, kind: MemoryKind) -> Result<Box<dyn DriverMemory>>;
+
+    /// Copies from the host, and returns when the bytes are there.
+    ///
+    /// # Safety
+    ///
+    /// `destination` is this device's, live, `source.len()` bytes long, and no work in flight touches it.
+    unsafe fn write(&self, destination: u64, source: &[u8]) -> Result<()>;
+
+    /// Copies to the host, and returns when the bytes are there.
+    ///
+    /// # Safety
+    ///
+    /// `source` is this device's, live, `destination.len()` bytes long, and no work in flight writes it.
+    unsafe fn read(&self, source: u64, destination: &mut [u8]) -> Result<()>;
+
+    /// Sets `bytes` bytes to `value`, and returns when they are.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Driver::write`].
+    unsafe fn fill(&self, destination: u64, value: u8, bytes: usize) -> Result<()>;
+
+    /// A new stream: work on it runs in order, beside the work of other streams.
+    fn stream(&self) -> Result<Arc<dyn DriverStream>>;
+
+    /// Loads the module's code for this device.
+    fn load(&self, source: &ModuleSource) -> Result<Arc<dyn DriverModule>>;
+}
+
+/// An allocation; freed when it is dropped.
+pub(crate) trait DriverMemory: Debug + Send + Sync {
+    /// Where the device sees it.
+    fn address(&self) -> u64;
+
+    /// Where the host sees it; null where it does not.
+    fn host_pointer(&self) -> *mut u8;
+}
+
+/// A module's code on one device.
+pub(crate) trait DriverModule: Debug + Send + Sync {
+    /// The kernel with this entry; an error that names what there is where there is none, or where its argument block is
+    /// not of this size.
+    fn function(&self, name: &str, args_size: usize) -> Result<Arc<dyn DriverFunction>>;
+}
+
+/// A kernel's code on one device.
+pub(crate) trait DriverFunction: Debug + Send + Sync {
+    /// Its entry's name.
+    fn name(&self) -> &str;
+
+    /// The bounds that it was compiled for.
+    fn limits(&self) -> LaunchLimits;
+
+    /// How many blocks of this shape the whole device holds at once.
+    fn resident_blocks(&self, threads: u32, shared_bytes: u32) -> Result<u32>;
+
+    /// Its own type, for the driver that made it.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// A queue of work.
+pub(crate) trait DriverStream: Debug + Send + Sync {
+    /// Queues a launch. The shape has been checked by the caller; the argument block is copied before this returns.
+    ///
+    /// # Safety
+    ///
+    /// `args` is a value of the kernel's argument type, and the kernel's own contract holds until the launch has ended.
+    unsafe fn launch(&self, function: &dyn DriverFunction, config: LaunchConfig, args: &[u8]) -> Result<()>;
+
+    /// Queues a copy within the device.
+    ///
+    /// # Safety
+    ///
+    /// Both ranges are the device's and live until the copy has ended; they do not overlap.
+    unsafe fn copy(&self, destination: u64, source: u64, bytes: usize) -> Result<()>;
+
+    /// Waits for everything queued so far.
+    fn synchronize(&self) -> Result<()>;
+
+    /// Whether everything queued so far has ended.
+    fn is_idle(&self) -> Result<bool>;
+
+    /// Queues a mark of the time.
+    fn record(&self) -> Result<Box<dyn DriverEvent>>;
+
+    /// Begins to record what is queued instead of running it.
+    fn begin_capture(&self) -> Result<()>;
+
+    /// Ends that and gives what was recorded. Ends the recording also where it fails.
+    fn end_capture(&self) -> Result<Arc<dyn DriverGraph>>;
+
+    /// Its own type, for the driver that made it.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// A mark of the time in a stream.
+pub(crate) trait DriverEvent: Debug + Send + Sync {
+    /// Waits until it has passed.
+    fn synchronize(&self) -> Result<()>;
+
+    /// The time from `earlier`, a mark of the same device, to this one; waits for both.
+    fn elapsed_since(&self, earlier: &dyn DriverEvent) -> Result<Duration>;
+
+    /// Its own type, for the driver that made it.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// Recorded work.
+pub(crate) trait DriverGraph: Debug + Send + Sync {
+    /// Queues all of it on `stream`.
+    ///
+    /// # Safety
+    ///
+    /// The contracts of all that was recorded hold again.
+    unsafe fn launch(&self, stream: &dyn DriverStream) -> Result<()>;
+}

@@ -1,0 +1,98 @@
+//! A launch's shape, and what is wrong with it before it is launched.
+
+use warpwire_device::abi::LaunchLimits;
+
+use super::{Function, Properties};
+use crate::error::{Error, Result, ThreadLimit};
+
+/// A launch's shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LaunchConfig {
+    /// Blocks of the grid.
+    pub blocks: u32,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Dynamic shared memory of a block, in bytes.
+    pub shared_bytes: u32,
+    /// How many grids of this shape have to be resident on the device at the same time, this one counted: 0 where its blocks
+    /// wait for nobody; 1 where they wait for each other (a grid barrier) or for another device; N where N ranks that wait
+    /// for each other share the device.
+    pub concurrent: u32,
+}
+
+impl LaunchConfig {
+    /// `blocks` blocks of `threads` threads, without shared memory, that wait for nobody.
+    #[must_use]
+    pub const fn new(blocks: u32, threads: u32) -> Self {
+        Self { blocks, threads, shared_bytes: 0, concurrent: 0 }
+    }
+
+    /// With this much dynamic shared memory a block.
+    #[must_use]
+    pub const fn shared_bytes(mut self, bytes: u32) -> Self {
+        self.shared_bytes = bytes;
+        self
+    }
+
+    /// With this many grids that have to be resident together: see [`LaunchConfig::concurrent`](#structfield.concurrent).
+    #[must_use]
+    pub const fn concurrent(mut self, grids: u32) -> Self {
+        self.concurrent = grids;
+        self
+    }
+
+    /// Fails where no launch of `function` can have this shape.
+    pub(super) fn check<K>(&self, function: &Function<K>) -> Result<()> {
+        let (name, properties) = (function.driver().name(), function.device().properties());
+        self.check_block(name, function.driver().limits(), properties)?;
+        self.check_grid(name, properties)?;
+        if self.concurrent == 0 {
+            return Ok(());
+        }
+        if let Some(limit) = properties.max_concurrent_streams.filter(|&limit| self.concurrent > limit) {
+            return Err(Error::TooManyStreams { kernel: name.to_owned(), asked: self.concurrent, limit });
+        }
+        self.check_resident(name, function.resident_blocks(self.threads, self.shared_bytes)?)
+    }
+
+    /// The checks of one block.
+    pub(super) fn check_block(&self, kernel: &str, limits: LaunchLimits, device: &Properties) -> Result<()> {
+        let kernel = || kernel.to_owned();
+        let Self { blocks, threads, shared_bytes, .. } = *self;
+        if blocks == 0 || threads == 0 {
+            return Err(Error::EmptyLaunch { kernel: kernel(), blocks, threads });
+        }
+        let limits =
+            [(limits.max_threads, ThreadLimit::Kernel), (device.max_threads_per_block, ThreadLimit::Device)];
+        for (limit, limited_by) in limits {
+            if threads > limit {
+                return Err(Error::TooManyThreads { kernel: kernel(), asked: threads, limit, limited_by });
+            }
+        }
+        let limit = device.max_shared_bytes_per_block;
+        if shared_bytes > limit {
+            return Err(Error::SharedTooLarge { kernel: kernel(), asked: shared_bytes, limit });
+        }
+        Ok(())
+    }
+
+    /// The checks of the grid's size. A grid's threads are numbered in 32 bits.
+    fn check_grid(&self, kernel: &str, device: &Properties) -> Result<()> {
+        let Self { blocks, threads, .. } = *self;
+        if blocks <= device.max_blocks && blocks.checked_mul(threads).is_some() {
+            return Ok(());
+        }
+        Err(Error::GridTooLarge { kernel: kernel.to_owned(), blocks, threads, max_blocks: device.max_blocks })
+    }
+
+    /// The check of blocks that wait for each other: all have to be resident, or they wait for ever.
+    fn check_resident(&self, kernel: &str, limit: u32) -> Result<()> {
+        let Self { blocks, threads, shared_bytes, concurrent } = *self;
+        let asked = u64::from(blocks) * u64::from(concurrent);
+        if asked <= u64::from(limit) {
+            return Ok(());
+        }
+        let kernel = kernel.to_owned();
+        Err(Error::TooManyBlocks { kernel, asked, limit, blocks, concurrent, threads, shared_bytes })
+    }
+}

@@ -1,0 +1,157 @@
+//! Devices, their memory, and launches on them.
+//!
+//! `driver` is what a device has to be able to do; `cpu` and `cuda` are the two that can. The rest is written once, over
+//! that: [`Device`] and [`Buffer`] own things, [`Module`] and [`Function`] tie code to argument types, [`Stream`] queues
+//! work and turns what went wrong into errors.
+//!
+//! ```
+//! use warpwire::device::{Device, DeviceSelector};
+//!
+//! # fn main() -> warpwire::Result<()> {
+//! let device = Device::open(DeviceSelector::Cpu)?;
+//! let buffer = device.allocate::<u32>(4)?;
+//! buffer.write(&[1, 2, 3, 4])?;
+//! assert_eq!(buffer.read()?, [1, 2, 3, 4]);
+//! # Ok(())
+//! # }
+//! ```
+
+mod board;
+mod buffer;
+mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod driver;
+mod graph;
+mod launch;
+mod module;
+mod properties;
+mod selector;
+mod stream;
+
+pub use buffer::{Buffer, HostBuffer, MemoryKind};
+pub use graph::Graph;
+pub use launch::LaunchConfig;
+pub use module::{Function, Module, ModuleSource, builtin_module};
+pub use properties::{DeviceKind, Properties};
+pub use selector::DeviceSelector;
+pub use stream::{AbortHandle, Event, Stream};
+
+use std::sync::Arc;
+
+use warpwire_device::abi::Pod;
+
+use crate::error::{Error, Result};
+use driver::Driver;
+
+/// A device that runs kernels. A cheap clone: all clones are the same device.
+#[derive(Clone, Debug)]
+pub struct Device {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    driver: Arc<dyn Driver>,
+    selection_note: Option<String>,
+}
+
+impl Device {
+    /// Opens a device. Each opening of the CPU device gives another one; a GPU is the same however often it is opened.
+    ///
+    /// With [`DeviceSelector::Auto`], GPU 0 where the build has CUDA and the machine a driver and a GPU, else the CPU device;
+    /// [`Device::selection_note`] and the log say why.
+    ///
+    /// # Errors
+    ///
+    /// Of kind [`Unavailable`](crate::ErrorKind::Unavailable) where a GPU is asked for and the build, the driver or the GPU
+    /// is missing; [`Error::NoSuchDevice`] for a number beyond the last GPU; [`Error::InvalidVariable`].
+    pub fn open(selector: DeviceSelector) -> Result<Self> {
+        let (driver, selection_note) = match selector {
+            DeviceSelector::Cpu => (cpu::open()?, None),
+            DeviceSelector::Cuda(ordinal) => (open_cuda(ordinal)?, None),
+            DeviceSelector::Auto => match open_cuda(0) {
+                Ok(driver) => (driver, Some("took GPU 0".to_owned())),
+                Err(why) => (cpu::open()?, Some(format!("took the CPU device: {why}"))),
+            },
+        };
+        if let Some(note) = &selection_note {
+            tracing::info!(device = %driver.properties().name, "{note}");
+        }
+        Ok(Self { inner: Arc::new(Inner { driver, selection_note }) })
+    }
+
+    /// Its name and limits.
+    #[must_use]
+    pub fn properties(&self) -> &Properties {
+        self.inner.driver.properties()
+    }
+
+    /// Why [`DeviceSelector::Auto`] took this one; `None` where it was asked for by name.
+    #[must_use]
+    pub fn selection_note(&self) -> Option<&str> {
+        self.inner.selection_note.as_deref()
+    }
+
+    /// `len` zeroed elements of the device's own memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EmptyAllocation`], [`Error::SizeOverflow`], [`Error::OutOfMemory`].
+    pub fn allocate<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
+        Buffer::new(self, len)
+    }
+
+    /// `len` zeroed elements of host memory that the device reaches too.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::allocate`].
+    pub fn allocate_host<T: Pod>(&self, len: usize) -> Result<HostBuffer<T>> {
+        HostBuffer::new(self, len)
+    }
+
+    /// Loads a module's kernels.
+    ///
+    /// # Errors
+    ///
+    /// On a GPU [`Error::NoCode`], [`Error::PtxTooNew`], [`Error::InvalidPtx`] or [`Error::ModuleLoad`]. The CPU device takes
+    /// every module.
+    pub fn load(&self, source: &ModuleSource) -> Result<Module> {
+        Module::load(self, source)
+    }
+
+    /// A new stream: its work runs in order, beside that of other streams.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], or the driver's or the operating system's.
+    pub fn stream(&self) -> Result<Stream> {
+        Stream::new(self)
+    }
+
+    /// Whether both are one device.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// Fails where `owner` is another device.
+    fn expect_own(&self, owner: &Self, what: &'static str) -> Result<()> {
+        if self.is_same(owner) { Ok(()) } else { Err(Error::ForeignObject { what }) }
+    }
+
+    fn driver(&self) -> &dyn Driver {
+        &*self.inner.driver
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn open_cuda(ordinal: u32) -> Result<Arc<dyn Driver>> {
+    cuda::open(ordinal)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn open_cuda(_ordinal: u32) -> Result<Arc<dyn Driver>> {
+    Err(Error::CudaDisabled)
+}

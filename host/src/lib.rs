@@ -1,0 +1,25 @@
+//! The host side of warpwire: devices, memory, launches and the collectives built on them.
+//!
+//! # Layers
+//!
+//! Each module imports only from those before it: [`error`], `env` < [`device`] < [`semaphore`], [`channel`] <
+//! [`collective`]. Of the device crate the host names only [`abi`](warpwire_device::abi), the kernels' table, and the CPU
+//! half that runs them.
+//!
+//! # Two devices
+//!
+//! A [`device::Device`] is a GPU (feature `cuda`) or the CPU device, which runs the same kernels from the same source:
+//! blocks as threads, GPU threads as coroutines. The API is the same, and so are its limits and errors.
+
+pub mod device;
+pub mod error;
+
+pub mod channel;
+pub mod semaphore;
+
+pub mod collective;
+
+mod env;
+
+pub use error::{Error, ErrorKind, Result};
+pub use warpwire_device::abi;

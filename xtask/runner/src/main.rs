@@ -1,0 +1,58 @@
+//! The program that runs on the device: the demo and the benchmark. It needs no compiler, so it can be carried to a machine
+//! with a GPU and run there by itself.
+
+mod demo;
+mod size;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use warpwire::device::{Device, DeviceKind, DeviceSelector};
+
+/// Runs warpwire's kernels on a GPU or on the CPU device.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs a collective and compares every element with a reference.
+    Demo(demo::Demo),
+}
+
+fn main() -> ExitCode {
+    allow_many_streams();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    let outcome = match Cli::parse().command {
+        Command::Demo(demo) => demo.run(),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Ranks of one process that share a GPU each have a stream, and the streams have to run beside each other: CUDA gives them 8
+/// hardware queues unless it is told otherwise before the first call.
+fn allow_many_streams() {
+    const VARIABLE: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
+    if std::env::var_os(VARIABLE).is_none() {
+        // SAFETY: the first thing that the program does: no other thread runs that could read the environment meanwhile.
+        unsafe { std::env::set_var(VARIABLE, "32") };
+    }
+}
+
+/// Opens the device and says on the error stream which it is.
+fn open(selector: DeviceSelector) -> anyhow::Result<Device> {
+    let device = Device::open(selector)?;
+    let properties = device.properties();
+    let capability = match (properties.kind, properties.compute_capability) {
+        (DeviceKind::Cuda, Some((major, minor))) => format!(", sm_{major}{minor}"),
+        _ => String::new(),
+    };
+    eprintln!("device: {}{capability}, {} multiprocessors", properties.name, properties.multiprocessors);
+    Ok(device)
+}
