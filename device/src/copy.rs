@@ -101,9 +101,9 @@ unsafe fn body<const N: usize, G: Group>(
     let offset = |k: usize| u64::from(k as u32 * team * WORD as u32);
     while left > i64::from(turn - team) {
         let values: [[u64; 2]; N] = core::array::from_fn(|k| load(from.byte_add(offset(k)), true));
-        for (k, value) in values.into_iter().enumerate() {
+        for k in 0..N {
             // SAFETY: the place is below `words`.
-            unsafe { arch::store_weak_v2_u64(to.byte_add(offset(k)), value) };
+            unsafe { arch::store_weak_v2_u64(to.byte_add(offset(k)), values[k]) };
         }
         (to, from) = (to.add(stride), from.add(stride));
         left -= stride as i64;
@@ -111,9 +111,9 @@ unsafe fn body<const N: usize, G: Group>(
     if left > 0 {
         let there = |k: usize| left > i64::from(k as u32 * team);
         let values: [[u64; 2]; N] = core::array::from_fn(|k| load(from.byte_add(offset(k)), there(k)));
-        for (k, value) in values.into_iter().enumerate() {
+        for k in 0..N {
             // SAFETY: where it is stored, the place is below `words`.
-            unsafe { arch::store_weak_v2_u64_if(there(k), to.byte_add(offset(k)), value) };
+            unsafe { arch::store_weak_v2_u64_if(there(k), to.byte_add(offset(k)), values[k]) };
         }
     }
 }

@@ -25,6 +25,7 @@
 //! `Result<_, WaitError>`, and leaves a report on the host's [`abi::WaitBoard`]; a kernel passes the error up with `?` and
 //! ends.
 #![no_std]
+#![allow(clippy::needless_range_loop, reason = "an index unrolls, and the array stays in registers; an iterator may not")]
 #![cfg_attr(
     target_arch = "nvptx64",
     feature(asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx),

@@ -226,19 +226,19 @@ pub unsafe fn read_batch<'a, P: Wire, const N: usize>(
     loop {
         // SAFETY: the caller's contract.
         let looks: [Look<P::Payload>; N] = core::array::from_fn(|k| unsafe { P::look_if(there(k), at(k), flag) });
-        if looks.iter().all(|look| matches!(look, Look::Ready(_))) {
+        let mut missing = N;
+        for k in 0..N {
+            if matches!(looks[k], Look::Pending(_)) {
+                missing = k;
+            }
+        }
+        if missing == N {
             // The default is never taken: all are ready.
-            return Ok(looks.map(|look| if let Look::Ready(payload) = look { payload } else { Default::default() }));
+            return Ok(core::array::from_fn(|k| if let Look::Ready(payload) = looks[k] { payload } else { Default::default() }));
         }
         looks_left -= 1;
         if looks_left == 0 {
             // Long enough for the policy to be asked: wait for one that lacks, so that a report names it.
-            let mut missing = 0;
-            for (k, look) in looks.iter().enumerate() {
-                if matches!(look, Look::Pending(_)) {
-                    missing = k;
-                }
-            }
             // SAFETY: the caller's contract: a packet that is not there was looked at.
             unsafe { read(at(missing), flag, source(missing)) }?;
             looks_left = BATCH_LOOKS;
@@ -284,9 +284,9 @@ where
         let payloads: [P::Payload; IN_FLIGHT] = core::array::from_fn(|k| unsafe {
             P::Payload::load_weak(from.byte_add(at(k) * P::PAYLOAD_BYTES).cast())
         });
-        for (k, payload) in payloads.into_iter().enumerate() {
+        for k in 0..IN_FLIGHT {
             // SAFETY: as above.
-            unsafe { P::write(to.add(at(k)), payload, flag) };
+            unsafe { P::write(to.add(at(k)), payloads[k], flag) };
         }
         i += IN_FLIGHT as u64 * step;
     }
@@ -343,7 +343,8 @@ where
         // SAFETY: where it is below `packets`, packet `index(k)`.
         let payloads: [P::Payload; IN_FLIGHT] =
             unsafe { read_batch(flag, |k| index(k) < packets, |k| from.add(k as u64 * step), |_| source) }?;
-        for (k, payload) in payloads.into_iter().enumerate() {
+        for k in 0..IN_FLIGHT {
+            let payload = payloads[k];
             let to = dst.byte_add(index(k) * P::PAYLOAD_BYTES);
             // SAFETY: packet `index(k)`, where it is below `packets`; aligned where it is below `whole`.
             unsafe {

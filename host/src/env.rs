@@ -16,7 +16,7 @@ pub(crate) fn cpu_threads(most: u32) -> Result<Option<u32>> {
     number(CPU_THREADS, 1024..=most)
 }
 
-/// `CUDA_DEVICE_MAX_CONNECTIONS`, where it is set: 1 to 32. A program that puts more than 8 ranks on one GPU sets it to 32
+/// `CUDA_DEVICE_MAX_CONNECTIONS`, where it is set: 1 to 32. A program that puts more than 7 ranks on one GPU sets it to 32
 /// before its first CUDA call.
 #[cfg(feature = "cuda")]
 pub(crate) fn cuda_connections() -> Result<Option<u32>> {

@@ -1,9 +1,15 @@
 //! What can go wrong, and what to do about it.
 
-use std::fmt;
+mod kind;
+mod words;
+
 use std::io;
 
 use warpwire_device::abi::{ChannelId, Rank, WaitError, WaitKind};
+
+pub use kind::ErrorKind;
+pub use words::ThreadLimit;
+use words::{architectures, kind_words, outcome_words};
 
 /// The crate's results.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -289,7 +295,7 @@ pub enum Error {
     /// More grids that wait for each other than the device runs streams beside each other.
     #[error(
         "{kernel} was launched as one of {asked} grids that run at once; the device runs {limit} streams at once: \
-         set CUDA_DEVICE_MAX_CONNECTIONS to at least {asked} (at most 32) before the program's first CUDA call, \
+         set CUDA_DEVICE_MAX_CONNECTIONS above {asked} (32 is the most) before the program's first CUDA call, \
          or put fewer ranks on this device"
     )]
     TooManyStreams {
@@ -457,113 +463,34 @@ pub enum Error {
     },
 }
 
-/// What a caller may decide by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The call was wrong as it was written.
-    InvalidArgument,
-    /// What was named does not exist.
-    NotFound,
-    /// It exists, but not in this build or for this device.
-    Unsupported,
-    /// What it needs (a driver, a GPU) is not on this machine.
-    Unavailable,
-    /// Memory ran out.
-    OutOfMemory,
-    /// A limit of the device.
-    Limit,
-    /// A wait's time passed.
-    Timeout,
-    /// A wait was called off.
-    Aborted,
-    /// The object is in a state that does not allow it.
-    State,
-    /// The driver or the operating system failed.
-    Driver,
-    /// A kernel's code broke its own rules.
-    Kernel,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Error {
-    /// What kind of failure this is.
-    #[must_use]
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Self::InvalidSelector { .. }
-            | Self::InvalidVariable { .. }
-            | Self::EmptyAllocation
-            | Self::SizeOverflow { .. }
-            | Self::OutOfRange { .. }
-            | Self::ArgumentMismatch { .. }
-            | Self::ArgumentAlignment { .. }
-            | Self::EmptyLaunch { .. }
-            | Self::RankCount { .. }
-            | Self::TooManyElements { .. }
-            | Self::Misaligned { .. }
-            | Self::Overlap { .. }
-            | Self::ForeignObject { .. } => ErrorKind::InvalidArgument,
-            Self::NoSuchRank { .. } | Self::NoSuchDevice { .. } | Self::UnknownKernel { .. } => {
-                ErrorKind::NotFound
-            }
-            Self::NoPeerAccess | Self::NoCode { .. } | Self::PtxTooNew { .. } => ErrorKind::Unsupported,
-            Self::CudaDisabled | Self::Unavailable { .. } => ErrorKind::Unavailable,
-            Self::OutOfMemory { .. } => ErrorKind::OutOfMemory,
-            Self::TooManyThreads { .. }
-            | Self::GridTooLarge { .. }
-            | Self::SharedTooLarge { .. }
-            | Self::TooManyBlocks { .. }
-            | Self::TooManyStreams { .. } => ErrorKind::Limit,
-            Self::WaitFailed { outcome: WaitError::Timeout, .. } => ErrorKind::Timeout,
-            Self::WaitFailed { outcome: WaitError::Aborted, .. } => ErrorKind::Aborted,
-            Self::CaptureActive { .. } | Self::NotCapturing | Self::StreamBusy { .. } => ErrorKind::State,
-            Self::Driver { .. } | Self::System { .. } | Self::InvalidPtx { .. } | Self::ModuleLoad { .. } => {
-                ErrorKind::Driver
-            }
-            Self::CorruptReport { .. } | Self::KernelPanicked { .. } | Self::BarrierDivergence { .. } => {
-                ErrorKind::Kernel
-            }
+    #[test]
+    fn texts_name_what_was_tried_and_what_to_do() {
+        let module = || "m".to_owned();
+        let no_code = Error::NoCode {
+            module: module(),
+            device: "A".to_owned(),
+            capability: (7, 5),
+            present: vec![80, 90],
+        };
+        let too_new = Error::PtxTooNew { module: module(), ptx: (8, 6), accepted: (8, 4), driver: (12, 4) };
+        let too_many = Error::TooManyStreams { kernel: "k".to_owned(), asked: 12, limit: 8 };
+        let expected: [(&Error, ErrorKind, &[&str]); 3] = [
+            (
+                &no_code,
+                ErrorKind::Unsupported,
+                &["(compute capability 7.5)", "sm_80, sm_90", "build it for sm_75"],
+            ),
+            (&too_new, ErrorKind::Unsupported, &["PTX 8.6", "CUDA 12.4", "up to 8.4", "update the driver"]),
+            (&too_many, ErrorKind::Limit, &["12", "8", "CUDA_DEVICE_MAX_CONNECTIONS"]),
+        ];
+        for (error, kind, parts) in expected {
+            assert_eq!(error.kind(), kind);
+            let text = error.to_string();
+            assert!(parts.iter().all(|part| text.contains(part)), "{text}");
         }
     }
-}
-
-/// Who limits a block's threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ThreadLimit {
-    /// The bounds that the kernel was compiled for.
-    Kernel,
-    /// The device.
-    Device,
-}
-
-impl fmt::Display for ThreadLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Kernel => "the kernel, as it was compiled,",
-            Self::Device => "the device",
-        })
-    }
-}
-
-fn outcome_words(outcome: WaitError) -> &'static str {
-    match outcome {
-        WaitError::Timeout => "timed out",
-        WaitError::Aborted => "was aborted",
-    }
-}
-
-fn kind_words(kind: WaitKind) -> &'static str {
-    match kind {
-        WaitKind::Semaphore => "a signal",
-        WaitKind::Packet => "a packet",
-        WaitKind::Barrier => "the grid barrier",
-        WaitKind::Fifo => "room in a FIFO",
-    }
-}
-
-fn architectures(present: &[u32]) -> String {
-    if present.is_empty() {
-        return "none".to_owned();
-    }
-    present.iter().map(|number| format!("sm_{number}")).collect::<Vec<_>>().join(", ")
 }

@@ -3,7 +3,7 @@
 //! # Layers
 //!
 //! Each module imports only from those before it: [`error`], `env` < [`device`] < [`semaphore`], [`channel`] <
-//! [`collective`]. Of the device crate the host names only [`abi`](warpwire_device::abi), the kernels' table, and the CPU
+//! [`collective`]. Of the device crate the host names only [`abi`], the kernels' table, and the CPU
 //! half that runs them.
 //!
 //! # Two devices

@@ -4,7 +4,7 @@ mod support;
 
 use support::{cpu, filled};
 use warpwire::abi::Global;
-use warpwire::device::{Buffer, DeviceKind, LaunchConfig, ModuleSource};
+use warpwire::device::{Buffer, Device, DeviceKind, DeviceSelector, LaunchConfig, ModuleSource};
 use warpwire::error::ThreadLimit;
 use warpwire::{Error, ErrorKind};
 use warpwire_device::{arch, kernel, module};
@@ -212,6 +212,21 @@ fn one_devices_function_is_refused_by_another() {
     // SAFETY: it is refused, so that nothing runs.
     let error = unsafe { stream.launch(&function, LaunchConfig::new(1, 1), 0) }.unwrap_err();
     assert!(matches!(error, Error::ForeignObject { what: "function" }), "{error}");
+}
+
+#[test]
+fn a_choice_that_was_left_open_is_explained() {
+    let device = Device::open(DeviceSelector::Auto).unwrap();
+    let note = device.selection_note().unwrap();
+    match device.properties().kind {
+        DeviceKind::Cuda => assert!(note.contains("GPU"), "{note}"),
+        DeviceKind::Cpu => {
+            assert!(note.contains("CPU device"), "{note}");
+            let error = Device::open(DeviceSelector::Cuda(0)).unwrap_err();
+            assert!(note.contains(&error.to_string()), "{note}");
+        }
+    }
+    assert_eq!(cpu().selection_note(), None);
 }
 
 #[test]

@@ -51,7 +51,8 @@ unsafe impl Pod for Round {}
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AllPairArgs {
-    /// Each rank's scratch, mapped here: two halves of `ranks` rows of `slots` LL16 packets, row `r` written by rank `r`.
+    /// Each rank's scratch, mapped here: two halves of `ranks - 1` rows of `slots` LL16 packets, a row for each other rank in
+    /// their order.
     pub scratch: RankTable<Global<Ll16>>,
     /// The launch's waits and this rank.
     pub policy: PolicyHandle,
@@ -73,7 +74,7 @@ const_assert_eq!(size_of::<AllPairArgs>(), 8 * MAX_RANKS + 64);
 
 kernel! {
     /// Sums `count` `f32` over all ranks. At most [`MAX_BLOCKS`] blocks, the same grid on every rank, all resident at once.
-    pub struct AllReduceAllPair = "warpwire_all_reduce_all_pair_f32_sum", max_threads = 512, min_blocks = 1;
+    pub struct AllReduceAllPair = "warpwire_all_reduce_all_pair_f32_sum", max_threads = 512, min_blocks = 2;
     unsafe fn(args: AllPairArgs) {
         // SAFETY: the launch's contract: the board is mapped and live.
         let policy = unsafe { Policy::new(args.policy) };
@@ -125,7 +126,9 @@ unsafe fn all_pair(args: &Params<AllPairArgs>, policy: &Policy, flag: Flag, half
     let (rank, ranks) = (policy.rank().0, args.ranks);
     let bytes = args.count * 4;
     let packets = packets_for::<Ll16>(bytes);
-    let row = |rank: u32| u64::from(half * ranks + rank) * u64::from(args.slots);
+    // Where the first of a rank's rows of this half begins, and this rank's own row in `peer`'s scratch, in packets.
+    let rows = u64::from(half * (ranks - 1)) * u64::from(args.slots);
+    let row_at = |peer: u32| rows + u64::from(rank - u32::from(rank > peer)) * u64::from(args.slots);
     let (first, step) = (u64::from(Grid.rank()), u64::from(Grid.size()));
     let input: Global<u8> = args.input.cast();
     let aligned = input.address().is_multiple_of(Ll16::PAYLOAD_BYTES);
@@ -138,7 +141,7 @@ unsafe fn all_pair(args: &Params<AllPairArgs>, policy: &Policy, flag: Flag, half
         let mut peer = next(rank, ranks);
         while peer != rank {
             // SAFETY: `peer` is below `ranks`; slot `i` of this rank's row there.
-            unsafe { Ll16::write(rank_entry!(args, AllPairArgs, scratch, peer).add(row(rank) + i), payload, flag) };
+            unsafe { Ll16::write(rank_entry!(args, AllPairArgs, scratch, peer).add(row_at(peer) + i), payload, flag) };
             peer = next(peer, ranks);
         }
         i += step;
@@ -150,13 +153,13 @@ unsafe fn all_pair(args: &Params<AllPairArgs>, policy: &Policy, flag: Flag, half
     if first < u64::from(ranks) && first as u32 != rank && stamped >= packets {
         // SAFETY: `first` is below `ranks`; a slot of this rank's row there that no round of this flag reads.
         unsafe {
-            let scratch = rank_entry!(args, AllPairArgs, scratch, first as u32);
-            Ll16::write(scratch.add(row(rank) + stamped), 0, flag);
+            let peer = first as u32;
+            Ll16::write(rank_entry!(args, AllPairArgs, scratch, peer).add(row_at(peer) + stamped), 0, flag);
         }
     }
 
     // SAFETY: `rank` is below `ranks`.
-    let own = unsafe { rank_entry!(args, AllPairArgs, scratch, rank) }.add(row(0));
+    let own = unsafe { rank_entry!(args, AllPairArgs, scratch, rank) }.add(rows);
     let output: Global<u8> = args.output.cast();
     let output_aligned = output.address().is_multiple_of(Ll16::PAYLOAD_BYTES);
     let mut i = first;
@@ -214,7 +217,7 @@ const ROWS: usize = 8;
 ///
 /// # Safety
 ///
-/// A slot of this rank's scratch lies `row * stride` bytes behind `slot`, for each row below `ranks`.
+/// A slot of this rank's scratch lies `row * stride` bytes behind `slot`, for each row below `ranks - 1`.
 #[inline(always)]
 unsafe fn sum_of_rows(
     slot: Global<Ll16>,
@@ -229,20 +232,19 @@ unsafe fn sum_of_rows(
     let mut sum = reduce::IDENTITY_F32X2;
     let mut base = 0;
     while base < peers {
-        // Peer `p` is rank `p`, or one more from this rank on.
         let peer = |k: usize| base + k as u32;
-        let row = |k: usize| peer(k) + u32::from(peer(k) >= rank);
-        let source = |k| Source { policy, peer: Rank(row(k)), channel: ChannelId(0) };
+        // Peer `p` is rank `p`, or one more from this rank on.
+        let source = |k| Source { policy, peer: Rank(peer(k) + u32::from(peer(k) >= rank)), channel: ChannelId(0) };
         // SAFETY: where the peer is one, the caller's contract.
         let terms: [u64; ROWS] = unsafe {
-            packet::read_batch(flag, |k| peer(k) < peers, |k| slot.byte_add(u64::from(row(k) * stride)), source)
+            packet::read_batch(flag, |k| peer(k) < peers, |k| slot.byte_add(u64::from(peer(k) * stride)), source)
         }?;
-        for (k, term) in terms.into_iter().enumerate() {
+        for k in 0..ROWS {
             if peer(k) == rank && rank < peers {
                 sum = reduce::sum_f32x2(sum, mine);
             }
             if peer(k) < peers {
-                sum = reduce::sum_f32x2(sum, term);
+                sum = reduce::sum_f32x2(sum, terms[k]);
             }
         }
         base += ROWS as u32;

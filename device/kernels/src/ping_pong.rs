@@ -3,11 +3,16 @@
 use core::mem::offset_of;
 
 use static_assertions::const_assert_eq;
-use warpwire_device::abi::{ChannelId, Flag, Global, Ll8, Ll16, PolicyHandle, Rank, SemaphoreHandle, WaitError};
+use warpwire_device::abi::{
+    ChannelId, Flag, Global, Ll8, Ll16, MemoryChannelHandle, PolicyHandle, Rank, SemaphoreHandle, WaitError,
+};
+use warpwire_device::arch::{self, Gpu, Relaxed};
+use warpwire_device::coop::{Block, Group, SyncGroup};
+use warpwire_device::kernel;
+use warpwire_device::memory_channel::MemoryChannel;
 use warpwire_device::packet::{self, Source, Wire};
 use warpwire_device::semaphore::Semaphore;
 use warpwire_device::spin::Policy;
-use warpwire_device::{arch, kernel};
 
 /// Arguments of [`SemaphorePingPong`].
 #[repr(C)]
@@ -33,6 +38,10 @@ kernel! {
     /// Signals to and fro between two ends, `rounds` times: 2 hops a round. One thread a block; one or two blocks.
     pub struct SemaphorePingPong = "warpwire_semaphore_ping_pong", max_threads = 32, min_blocks = 1;
     unsafe fn(args: SemaphorePingPongArgs) {
+        // Where the assembler sees that one thread signals, it adds no code that gathers a warp's signals into one.
+        if !Block.is_leader() {
+            return;
+        }
         let end = args.first_end + arch::block_index();
         let handle = if end == 0 { args.ends[0] } else { args.ends[1] };
         // SAFETY: the launch's contract: both ends' words, and the board, are mapped and live.
@@ -153,4 +162,107 @@ unsafe fn packets<P: Wire>(
     }
     // SAFETY: the caller's contract: one word a thread.
     unsafe { arch::store_weak_u64(received.add(u64::from(thread)), value) };
+}
+
+/// Arguments of [`PutPingPong`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PutPingPongArgs {
+    /// The two ends' channels: `local` is what an end sends, `remote` the other's inbox, `packets` its own inbox.
+    pub ends: [MemoryChannelHandle; 2],
+    /// The launch's waits.
+    pub policy: PolicyHandle,
+    /// Bytes of the message: where it is checked, a multiple of 4.
+    pub bytes: u64,
+    /// How many 32-bit words each end saw that were not this round's, two counts. Null: nothing is checked, the messages
+    /// are sent as they are.
+    pub wrong: Global<u32>,
+    /// The end that block 0 plays: 0 or 1. End 0 begins.
+    pub first_end: u32,
+    /// Round trips.
+    pub rounds: u32,
+}
+const_assert_eq!(size_of::<PutPingPongArgs>(), 160);
+const_assert_eq!(offset_of!(PutPingPongArgs, policy), 112);
+
+kernel! {
+    /// Puts a message to and fro between two ends, `rounds` times: each end copies its own, syncs its block and signals, and
+    /// the other waits; 2 hops a round. One or two blocks, any number of threads. Where it checks, each message is filled
+    /// anew before it is sent, and looked at when it has come.
+    pub struct PutPingPong = "warpwire_put_ping_pong", max_threads = 1024, min_blocks = 1;
+    unsafe fn(args: PutPingPongArgs) {
+        let end = args.first_end + arch::block_index();
+        let handle = if end == 0 { args.ends[0] } else { args.ends[1] };
+        // SAFETY: the launch's contract: the channel's words and buffers and the board are mapped and live.
+        let (channel, policy) = unsafe { (MemoryChannel::new(handle), Policy::new(args.policy)) };
+        let checks = !args.wrong.is_null();
+        let words = if checks { args.bytes / 4 } else { 0 };
+        let mut wrong = 0;
+        let send = |round: u32| {
+            if checks {
+                // SAFETY: the launch's contract: the end's own buffer, which no put reads any more: its last one was
+                // answered.
+                unsafe { fill(handle.local.cast(), words, round) };
+                Block.sync();
+            }
+            // SAFETY: the launch's contract: the message lies inside both buffers, and the other end looks at its inbox
+            // between a wait and its own signal alone.
+            unsafe { channel.put_signal(Block, 0, 0, args.bytes) };
+        };
+        for round in 1..=args.rounds {
+            if end == 0 {
+                send(round);
+            }
+            if channel.wait_all(Block, &policy).is_err() {
+                return;
+            }
+            // SAFETY: the inbox, whose writer's signal has been waited for.
+            wrong += unsafe { count_wrong(handle.packets.cast(), words, round) };
+            if end == 1 {
+                send(round);
+            }
+        }
+        if wrong != 0 {
+            // SAFETY: the launch's contract: two counts, 0 at first.
+            unsafe { arch::red_add_u32::<Relaxed, Gpu>(args.wrong.add(u64::from(end)), wrong) };
+        }
+    }
+}
+
+/// What word `index` of a message holds in `round`.
+#[inline(always)]
+const fn message_word(index: u64, round: u32) -> u32 {
+    (index as u32).wrapping_mul(0x9E37_79B9).wrapping_add(round)
+}
+
+/// Fills a message of `words` words. Called by the block.
+///
+/// # Safety
+///
+/// The words are mapped and live, and nobody else touches them meanwhile.
+#[inline(always)]
+unsafe fn fill(at: Global<u32>, words: u64, round: u32) {
+    let mut i = u64::from(Block.rank());
+    while i < words {
+        // SAFETY: the caller's contract.
+        unsafe { arch::store_weak_u32(at.add(i), message_word(i, round)) };
+        i += u64::from(Block.size());
+    }
+}
+
+/// How many of the calling thread's words of a message are not as [`fill`] makes them. Called by the block.
+///
+/// # Safety
+///
+/// The words are mapped and live, and their writers ordered before.
+#[inline(always)]
+unsafe fn count_wrong(at: Global<u32>, words: u64, round: u32) -> u32 {
+    let (mut i, mut wrong) = (u64::from(Block.rank()), 0);
+    while i < words {
+        // SAFETY: the caller's contract.
+        let seen = unsafe { arch::load_weak_u32(at.add(i)) };
+        wrong += u32::from(seen != message_word(i, round));
+        i += u64::from(Block.size());
+    }
+    wrong
 }

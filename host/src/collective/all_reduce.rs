@@ -6,7 +6,7 @@ use warpwire_device::abi::{Global, Ll16, MAX_RANKS, Packet, Rank, RankTable};
 use warpwire_kernels::all_pair::{AllPairArgs, AllReduceAllPair, MAX_BLOCKS, MAX_SLOTS, Round};
 
 use super::shape;
-use crate::device::{Buffer, Device, DeviceKind, Function, Stream, builtin_module};
+use crate::device::{Buffer, Device, DeviceKind, Function, LaunchConfig, Stream, builtin_module};
 use crate::error::{Error, Result};
 
 /// Elements that a packet carries.
@@ -68,7 +68,7 @@ impl AllReduce {
         let members = devices.iter().map(|device| {
             Ok(Member {
                 function: device.load(builtin_module())?.function()?,
-                scratch: device.allocate(2 * ranks * slots)?,
+                scratch: device.allocate(2 * (ranks - 1) * slots)?,
                 rounds: device.allocate(MAX_BLOCKS as usize)?,
                 sharing: devices.iter().filter(|other| other.is_same(device)).count() as u32,
             })
@@ -88,15 +88,37 @@ impl AllReduce {
     ///
     /// # Errors
     ///
-    /// Before anything is queued: [`Error::NoSuchRank`], [`Error::TooManyElements`], [`Error::Misaligned`],
-    /// [`Error::Overlap`], and those of [`Stream::launch`]. A peer that does not take part: [`Error::WaitFailed`] from
-    /// [`Stream::synchronize`]; the group then has to be [`reset`](AllReduce::reset) before its next round.
+    /// Before anything is queued: those of [`AllReduce::launch_of`] and of [`Stream::launch`]. A peer that does not take part:
+    /// [`Error::WaitFailed`] from [`Stream::synchronize`]; the group then has to be [`reset`](AllReduce::reset) before its
+    /// next round.
     ///
     /// # Safety
     ///
     /// Until the launch has ended, `operands` holds addresses of live memory of the rank's device that nobody else touches
     /// (but for reading the input), and `self` is not dropped.
     pub unsafe fn enqueue(&self, rank: Rank, stream: &Stream, operands: Operands, timeout: Duration) -> Result<()> {
+        let (function, config, args) = self.launch_of(rank, stream, operands, timeout)?;
+        if operands.count == 0 {
+            return Ok(());
+        }
+        // SAFETY: the scratch of every rank and the rounds live as long as `self`, the operands as long as the caller says,
+        // the board as long as the stream; all are reached by the rank's device, since there is only one GPU, or none.
+        unsafe { stream.launch(function, config, args) }
+    }
+
+    /// What [`AllReduce::enqueue`] launches for `rank`: the kernel, the shape and the arguments, for a kernel of one's own that
+    /// takes the same ones.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchRank`], [`Error::TooManyElements`], [`Error::Misaligned`], [`Error::Overlap`], and the driver's.
+    pub fn launch_of(
+        &self,
+        rank: Rank,
+        stream: &Stream,
+        operands: Operands,
+        timeout: Duration,
+    ) -> Result<(&Function<AllReduceAllPair>, LaunchConfig, AllPairArgs)> {
         let ranks = self.members.len();
         let member = self.members.get(rank.0 as usize).ok_or(Error::NoSuchRank { rank, ranks })?;
         let Operands { input, output, count } = operands;
@@ -105,9 +127,6 @@ impl AllReduce {
             return Err(Error::TooManyElements { count, limit });
         }
         check(input, output, count)?;
-        if count == 0 {
-            return Ok(());
-        }
         let packets = count.div_ceil(PER_PACKET) as u64;
         let function = &member.function;
         let config = shape::all_pair(
@@ -128,9 +147,7 @@ impl AllReduce {
             slots: self.slots,
             ranks: ranks as u32,
         };
-        // SAFETY: the scratch of every rank and the rounds live as long as `self`, the operands as long as the caller says,
-        // the board as long as the stream; all are reached by the rank's device, since there is only one GPU, or none.
-        unsafe { stream.launch(function, config, args) }
+        Ok((function, config, args))
     }
 
     /// Forgets all rounds, after a failed one. No launch of any rank may be in flight; each stream has to be reset too.

@@ -16,7 +16,7 @@ pub struct LaunchConfig {
     pub shared_bytes: u32,
     /// How many grids of this shape have to be resident on the device at the same time, this one counted: 0 where its blocks
     /// wait for nobody; 1 where they wait for each other (a grid barrier) or for another device; N where N ranks that wait
-    /// for each other share the device.
+    /// for each other share the device. The CPU devices of one process share its threads, and count as one here.
     pub concurrent: u32,
 }
 

@@ -1,7 +1,6 @@
 //! How much runs at once.
 
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-
+use super::monitor::Monitor;
 use crate::env;
 use crate::error::Result;
 
@@ -17,8 +16,7 @@ const MAX_BLOCKS: u32 = 1_024;
 #[derive(Debug)]
 pub(super) struct Capacity {
     threads: u32,
-    free: Mutex<Room>,
-    freed: Condvar,
+    free: Monitor<Room>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,13 +35,18 @@ impl Room {
 impl Capacity {
     /// This process' room. `WARPWIRE_CPU_THREADS` makes it smaller, when it is first asked for.
     pub(super) fn of_process() -> Result<&'static Self> {
-        static CAPACITY: OnceLock<Capacity> = OnceLock::new();
-        let threads = env::cpu_threads(MAX_THREADS)?.unwrap_or(MAX_THREADS);
-        Ok(CAPACITY.get_or_init(|| Self::new(threads)))
+        static CAPACITY: Monitor<Option<&'static Capacity>> = Monitor::new(None);
+        CAPACITY.with(|capacity| {
+            if let Some(capacity) = *capacity {
+                return Ok(capacity);
+            }
+            let threads = env::cpu_threads(MAX_THREADS)?.unwrap_or(MAX_THREADS);
+            Ok(&**capacity.insert(Box::leak(Box::new(Self::new(threads)))))
+        })
     }
 
     fn new(threads: u32) -> Self {
-        Self { threads, free: Mutex::new(Room { threads, blocks: MAX_BLOCKS }), freed: Condvar::new() }
+        Self { threads, free: Monitor::new(Room { threads, blocks: MAX_BLOCKS }) }
     }
 
     /// How many blocks of `threads` threads run at once when nothing else does.
@@ -57,19 +60,15 @@ impl Capacity {
     /// Whoever fits goes first, whatever the order of asking: a large grid must not hold up a small one that the grids in
     /// front of it wait for.
     pub(super) fn take(&'static self, least: u32, most: u32, threads: u32) -> Vec<Permit> {
-        let mut free = self.lock();
-        while free.blocks(threads) < least {
-            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
-        }
-        let blocks = free.blocks(threads).min(most);
-        free.threads -= blocks * threads;
-        free.blocks -= blocks;
+        let blocks = self.free.wait(|free| {
+            let blocks = free.blocks(threads).min(most);
+            (blocks >= least).then(|| {
+                free.threads -= blocks * threads;
+                free.blocks -= blocks;
+                blocks
+            })
+        });
         (0..blocks).map(|_| Permit { capacity: self, threads }).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Room> {
-        // Two subtractions or two additions, which do not panic: the numbers are whole.
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,11 +81,10 @@ pub(super) struct Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut free = self.capacity.lock();
-        free.threads += self.threads;
-        free.blocks += 1;
-        drop(free);
-        self.capacity.freed.notify_all();
+        self.capacity.free.change(|free| {
+            free.threads += self.threads;
+            free.blocks += 1;
+        });
     }
 }
 

@@ -1,34 +1,27 @@
 //! Marks of the time.
 
 use std::any::Any;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::driver::DriverEvent;
+use super::monitor::Monitor;
 use crate::error::{Error, Result};
 
 /// When a stream passed it, once it has.
 #[derive(Debug, Default)]
 pub(super) struct Mark {
-    time: Mutex<Option<Instant>>,
-    passed: Condvar,
+    time: Monitor<Option<Instant>>,
 }
 
 impl Mark {
     /// The stream is there.
     pub(super) fn pass(&self) {
-        *self.time.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        self.passed.notify_all();
+        self.time.change(|time| *time = Some(Instant::now()));
     }
 
     fn wait(&self) -> Instant {
-        let mut time = self.time.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if let Some(time) = *time {
-                return time;
-            }
-            time = self.passed.wait(time).unwrap_or_else(PoisonError::into_inner);
-        }
+        self.time.wait(|time| *time)
     }
 }
 

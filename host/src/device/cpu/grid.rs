@@ -1,6 +1,6 @@
 //! Runs the blocks of one launch.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use warpwire_device::abi::KernelEntry;
 
@@ -8,6 +8,7 @@ use super::super::LaunchConfig;
 use super::block::Block;
 use super::capacity::{Capacity, Permit};
 use super::memory::Aligned;
+use super::monitor::Monitor;
 use super::pool::Worker;
 use crate::error::{Error, Result};
 
@@ -32,15 +33,14 @@ impl Launch {
     /// Blocks that have to be resident together begin when there is room for all of them; others as room comes.
     pub(super) fn run(self: &Arc<Self>, capacity: &'static Capacity) -> Result<()> {
         let LaunchConfig { blocks, threads, concurrent, .. } = self.config;
-        let grid =
-            Arc::new(Grid { launch: Arc::clone(self), state: Mutex::default(), ended: Condvar::new() });
+        let grid = Arc::new(Grid { launch: Arc::clone(self), state: Monitor::default() });
         let mut begun = 0;
-        while begun < blocks && grid.lock().failure.is_none() {
+        while begun < blocks && grid.state.with(|state| state.failure.is_none()) {
             let left = blocks - begun;
             let permits = capacity.take(if concurrent == 0 { 1 } else { left }, left, threads);
             let count = permits.len() as u32;
             if let Err(error) = grid.begin(begun, permits) {
-                grid.lock().failure.get_or_insert(error);
+                grid.state.with(|state| state.fail(error));
             }
             begun += count;
         }
@@ -52,8 +52,7 @@ impl Launch {
 #[derive(Debug)]
 struct Grid {
     launch: Arc<Launch>,
-    state: Mutex<State>,
-    ended: Condvar,
+    state: Monitor<State>,
 }
 
 #[derive(Debug, Default)]
@@ -62,11 +61,18 @@ struct State {
     failure: Option<Error>,
 }
 
+impl State {
+    /// The first failure is the launch's.
+    fn fail(&mut self, error: Error) {
+        self.failure.get_or_insert(error);
+    }
+}
+
 impl Grid {
     /// Begins a block for each permit, from number `first` on; the last runs on the calling thread.
     fn begin(self: &Arc<Self>, first: u32, permits: Vec<Permit>) -> Result<()> {
         let others = Worker::take(permits.len().saturating_sub(1))?;
-        self.lock().running += permits.len() as u32;
+        self.state.with(|state| state.running += permits.len() as u32);
         let mut others = others.into_iter();
         for (index, permit) in (first..).zip(permits) {
             let job = Job { grid: Arc::clone(self), index, _permit: permit };
@@ -79,16 +85,7 @@ impl Grid {
     }
 
     fn wait(&self) -> Result<()> {
-        let mut state = self.lock();
-        while state.running != 0 {
-            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.failure.take().map_or(Ok(()), Err)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A count and an option, each changed in one step: a panic elsewhere leaves them whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.wait(|state| (state.running == 0).then(|| state.failure.take().map_or(Ok(()), Err)))
     }
 }
 
@@ -127,13 +124,12 @@ pub(super) struct Ended {
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        let grid = &self.job.grid;
-        let mut state = grid.lock();
-        state.running -= 1;
-        if let Some(failure) = self.failure.take() {
-            state.failure.get_or_insert(failure);
-        }
-        drop(state);
-        grid.ended.notify_all();
+        let failure = self.failure.take();
+        self.job.grid.state.change(|state| {
+            state.running -= 1;
+            if let Some(failure) = failure {
+                state.fail(failure);
+            }
+        });
     }
 }

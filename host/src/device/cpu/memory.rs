@@ -4,12 +4,13 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::super::driver::DriverMemory;
+use super::monitor::Monitor;
 use crate::error::{Error, Result};
 
 /// Allocations up to this share a slab: each mapping has a file descriptor, of which a process may have few.
@@ -27,12 +28,12 @@ pub(super) struct Memory {
     device: String,
     /// The slab that small allocations come from, and how much of it is given out. Nothing in a slab is given out twice, so
     /// it is zero; a slab is freed with the last allocation in it.
-    slab: Mutex<Option<(Arc<Mapping>, usize)>>,
+    slab: Monitor<Option<(Arc<Mapping>, usize)>>,
 }
 
 impl Memory {
     pub(super) fn new(device: &str) -> Self {
-        Self { device: device.to_owned(), slab: Mutex::new(None) }
+        Self { device: device.to_owned(), slab: Monitor::new(None) }
     }
 
     /// `bytes` zeroed bytes.
@@ -41,14 +42,14 @@ impl Memory {
             return Ok(CpuMemory { mapping: Arc::new(self.map(bytes)?), offset: 0 });
         }
         let taken = bytes.next_multiple_of(ALIGNMENT);
-        // The slab is replaced, or moved on, in one assignment: a panic elsewhere leaves it whole.
-        let mut slab = self.slab.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mapping, offset) = match &*slab {
-            Some((mapping, used)) if used + taken <= SLAB_BYTES => (Arc::clone(mapping), *used),
-            _ => (Arc::new(self.map(SLAB_BYTES)?), 0),
-        };
-        *slab = Some((Arc::clone(&mapping), offset + taken));
-        Ok(CpuMemory { mapping, offset })
+        self.slab.with(|slab| {
+            let (mapping, offset) = match slab {
+                Some((mapping, used)) if *used + taken <= SLAB_BYTES => (Arc::clone(mapping), *used),
+                _ => (Arc::new(self.map(SLAB_BYTES)?), 0),
+            };
+            *slab = Some((Arc::clone(&mapping), offset + taken));
+            Ok(CpuMemory { mapping, offset })
+        })
     }
 
     fn map(&self, bytes: usize) -> Result<Mapping> {

@@ -4,8 +4,9 @@
 //! needs no coroutine. `grid` runs the blocks of a launch beside each other, as far as `capacity` has room for them, and
 //! `stream` runs launches in order. `memory` lies in memfds.
 //!
-//! What a GPU would not do, this device reports instead of hanging: a panic in a kernel, or a barrier that some threads of a
-//! block never come to, becomes the launch's error.
+//! Faults that would hang a GPU, or kill its context, become the launch's error: a panic in a kernel, and a barrier or warp
+//! exchange that some threads of the group never come to. That is stricter than a GPU from sm_70 on, whose barriers do not
+//! wait for threads that have ended; the device crate promises no kernel that, since older and other GPUs do wait.
 
 mod block;
 mod capacity;
@@ -13,6 +14,7 @@ mod event;
 mod grid;
 mod lane;
 mod memory;
+mod monitor;
 mod pool;
 mod stack;
 mod stream;

@@ -1,9 +1,8 @@
 //! Stacks for coroutines, kept for the next block.
 
-use std::sync::{Mutex, PoisonError};
-
 use corosensei::stack::DefaultStack;
 
+use super::monitor::Monitor;
 use crate::error::{Error, Result};
 
 /// Bytes of a coroutine's stack; a guard page lies below it. A kernel's own frames are small: what needs room is the
@@ -11,15 +10,11 @@ use crate::error::{Error, Result};
 const STACK_BYTES: usize = 64 << 10;
 
 /// The stacks that no coroutine uses now. As many exist as GPU threads ran at once at most, which `capacity` limits.
-static FREE: Mutex<Vec<DefaultStack>> = Mutex::new(Vec::new());
+static FREE: Monitor<Vec<DefaultStack>> = Monitor::new(Vec::new());
 
 /// `count` stacks.
 pub(super) fn take(count: usize) -> Result<Vec<DefaultStack>> {
-    let mut stacks = {
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = free.len().saturating_sub(count);
-        free.split_off(kept)
-    };
+    let mut stacks = FREE.with(|free| free.split_off(free.len().saturating_sub(count)));
     while stacks.len() < count {
         match DefaultStack::new(STACK_BYTES) {
             Ok(stack) => stacks.push(stack),
@@ -35,5 +30,5 @@ pub(super) fn take(count: usize) -> Result<Vec<DefaultStack>> {
 
 /// Keeps `stacks` for the next to ask.
 pub(super) fn give_back(stacks: impl IntoIterator<Item = DefaultStack>) {
-    FREE.lock().unwrap_or_else(PoisonError::into_inner).extend(stacks);
+    FREE.with(|free| free.extend(stacks));
 }

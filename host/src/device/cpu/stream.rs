@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::ptr;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use super::super::LaunchConfig;
@@ -12,6 +12,7 @@ use super::CpuFunction;
 use super::capacity::Capacity;
 use super::event::{CpuEvent, Mark};
 use super::grid::Launch;
+use super::monitor::Monitor;
 use crate::error::{Error, Result};
 
 /// Bytes of the thread's stack: it runs one of a launch's blocks itself.
@@ -23,7 +24,7 @@ const STACK_BYTES: usize = 512 << 10;
 /// events: somebody may be waiting for them.
 #[derive(Debug)]
 pub(super) struct CpuStream {
-    queue: Arc<Queue>,
+    queue: Arc<Monitor<Queue>>,
     worker: Option<JoinHandle<()>>,
 }
 
@@ -37,12 +38,6 @@ enum Work {
 
 #[derive(Debug, Default)]
 struct Queue {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
     waiting: VecDeque<Work>,
     /// Pieces of work queued, and ended, since the stream began.
     queued: u64,
@@ -54,57 +49,43 @@ struct State {
 
 impl CpuStream {
     pub(super) fn new(capacity: &'static Capacity) -> Result<Self> {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(Monitor::default());
         let of_worker = Arc::clone(&queue);
         let worker = thread::Builder::new()
             .name("warpwire-stream".to_owned())
             .stack_size(STACK_BYTES)
-            .spawn(move || of_worker.work_off(capacity))
+            .spawn(move || work_off(&of_worker, capacity))
             .map_err(|source| Error::System { operation: "starting a stream's thread".to_owned(), source })?;
         Ok(Self { queue, worker: Some(worker) })
     }
-}
-
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // What is done under the lock is pushes and counts: a panic elsewhere leaves them whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 
     fn push(&self, work: Work) {
-        let mut state = self.lock();
-        if let Some(recording) = &mut state.recording {
-            recording.push(work);
-            return;
-        }
-        state.waiting.push_back(work);
-        state.queued += 1;
-        drop(state);
-        self.changed.notify_all();
-    }
-
-    /// What the stream's thread does.
-    fn work_off(&self, capacity: &'static Capacity) {
-        let mut state = self.lock();
-        loop {
-            if let Some(work) = state.waiting.pop_front() {
-                let skip = state.failure.is_some();
-                drop(state);
-                let result = work.run(skip, capacity);
-                // Before its end is told: who waits for that may free what it used.
-                drop(work);
-                state = self.lock();
-                state.ended += 1;
-                if let Err(error) = result {
-                    state.failure.get_or_insert(error);
-                }
-                self.changed.notify_all();
-            } else if state.closed {
-                return;
-            } else {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        self.queue.change(|queue| match &mut queue.recording {
+            Some(recording) => recording.push(work),
+            None => {
+                queue.waiting.push_back(work);
+                queue.queued += 1;
             }
-        }
+        });
+    }
+}
+
+/// What the stream's thread does, until the queue is closed and empty.
+fn work_off(queue: &Monitor<Queue>, capacity: &'static Capacity) {
+    let next = |queue: &mut Queue| match queue.waiting.pop_front() {
+        Some(work) => Some(Some((work, queue.failure.is_some()))),
+        None => queue.closed.then_some(None),
+    };
+    while let Some((work, skip)) = queue.wait(next) {
+        let failure = work.run(skip, capacity).err();
+        // Before its end is told: who waits for that may free what it used.
+        drop(work);
+        queue.change(|queue| {
+            queue.ended += 1;
+            if let Some(failure) = failure {
+                queue.failure.get_or_insert(failure);
+            }
+        });
     }
 }
 
@@ -130,46 +111,42 @@ impl DriverStream for CpuStream {
             function.as_any().downcast_ref().ok_or(Error::ForeignObject { what: "function" })?;
         // SAFETY: the caller's contract.
         let launch = unsafe { Launch::new(function.entry, config, args) };
-        self.queue.push(Work::Launch(Arc::new(launch)));
+        self.push(Work::Launch(Arc::new(launch)));
         Ok(())
     }
 
     unsafe fn copy(&self, destination: u64, source: u64, bytes: usize) -> Result<()> {
-        self.queue.push(Work::Copy { destination, source, bytes });
+        self.push(Work::Copy { destination, source, bytes });
         Ok(())
     }
 
     fn synchronize(&self) -> Result<()> {
-        let mut state = self.queue.lock();
-        let target = state.queued;
-        while state.ended < target {
-            state = self.queue.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.failure.take().map_or(Ok(()), Err)
+        let target = self.queue.with(|queue| queue.queued);
+        self.queue.wait(|queue| (queue.ended >= target).then(|| queue.failure.take().map_or(Ok(()), Err)))
     }
 
     fn is_idle(&self) -> Result<bool> {
-        let state = self.queue.lock();
-        Ok(state.ended == state.queued)
+        Ok(self.queue.with(|queue| queue.ended == queue.queued))
     }
 
     fn record(&self) -> Result<Box<dyn DriverEvent>> {
         let mark = Arc::new(Mark::default());
-        self.queue.push(Work::Event(Arc::clone(&mark)));
+        self.push(Work::Event(Arc::clone(&mark)));
         Ok(Box::new(CpuEvent(mark)))
     }
 
     fn begin_capture(&self) -> Result<()> {
-        let mut state = self.queue.lock();
-        if state.recording.is_some() {
-            return Err(Error::CaptureActive { operation: "begin a capture" });
-        }
-        state.recording = Some(Vec::new());
-        Ok(())
+        self.queue.with(|queue| {
+            if queue.recording.is_some() {
+                return Err(Error::CaptureActive { operation: "begin a capture" });
+            }
+            queue.recording = Some(Vec::new());
+            Ok(())
+        })
     }
 
     fn end_capture(&self) -> Result<Arc<dyn DriverGraph>> {
-        let recorded = self.queue.lock().recording.take().ok_or(Error::NotCapturing)?;
+        let recorded = self.queue.with(|queue| queue.recording.take()).ok_or(Error::NotCapturing)?;
         Ok(Arc::new(CpuGraph(recorded.into())))
     }
 
@@ -180,8 +157,7 @@ impl DriverStream for CpuStream {
 
 impl Drop for CpuStream {
     fn drop(&mut self) {
-        self.queue.lock().closed = true;
-        self.queue.changed.notify_all();
+        self.queue.change(|queue| queue.closed = true);
         if let Some(worker) = self.worker.take() {
             // It catches what kernels panic with, so an error here is a fault of its own, and printed by its panic.
             let _ = worker.join();
@@ -197,7 +173,7 @@ impl DriverGraph for CpuGraph {
     unsafe fn launch(&self, stream: &dyn DriverStream) -> Result<()> {
         let stream: &CpuStream =
             stream.as_any().downcast_ref().ok_or(Error::ForeignObject { what: "graph" })?;
-        stream.queue.push(Work::Graph(Arc::clone(&self.0)));
+        stream.push(Work::Graph(Arc::clone(&self.0)));
         Ok(())
     }
 }

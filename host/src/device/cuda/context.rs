@@ -212,8 +212,10 @@ fn properties(device: CUdevice, connections: u32) -> Result<Properties> {
     })
 }
 
-/// Of the hardware queues, one serves the device's own copies: a copy queued behind a kernel that waits for what the copy
-/// brings would wait for ever.
+/// How many streams are sure to run beside each other. In a hardware queue an item waits for what other streams have put
+/// before it; streams take the queues in turn, and one is the device's own stream for copies. Measured on an H200, driver
+/// 580, with two launches on each stream: 7 streams of 8 queues and 31 of 32 run at once, with one more all of them, and the
+/// copy, wait for ever.
 fn concurrent_streams(connections: u32) -> u32 {
     connections.saturating_sub(1).max(1)
 }

@@ -1,8 +1,8 @@
 //! Memory of the GPU, and memory of the host that the GPU sees.
 //!
-//! Nothing here waits for kernels that run, save that a fill needs room on a multiprocessor. One rank may free or copy while another's kernel spins, waiting for a third whose
-//! launch has yet to come; `cuMemFree` and `cuMemFreeHost` wait for the whole device with the driver's lock held, and that
-//! launch would wait for the lock. So:
+//! Nothing here waits for kernels that run, save that a fill needs room on a multiprocessor. One rank may free or copy while
+//! another's kernel spins, waiting for a third whose launch has yet to come; `cuMemFree` and `cuMemFreeHost` may wait for
+//! the whole device, and that launch behind them. So:
 //! - device memory comes from a pool of the device's own, allocated and freed in the order of a private stream;
 //! - copies go through the same stream, never the default one;
 //! - small host blocks (boards, semaphores' words) are kept for the next that asks.
@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 
 /// Host blocks are whole pages: the driver pins no less.
 const PAGE: usize = 4096;
-/// Host blocks up to this size are kept for reuse; larger ones go back to the system, though that waits for the device.
+/// Host blocks up to this size are kept for reuse; larger ones go back to the system, though that may wait for the device.
 const KEPT: usize = 64 << 10;
 
 /// A device's memory: its private stream, its pool, and the host blocks that wait for reuse.

@@ -12,10 +12,13 @@
 //! # Many ranks on one GPU
 //!
 //! Ranks that wait for each other need their kernels to run at the same time, so nothing that one rank does may wait for
-//! another's kernel. Streams do not wait for the default stream; copies and allocations go through a stream of their own;
-//! a module's code is loaded as a whole before anything runs. The driver spreads streams over 8 hardware queues, in which a
-//! kernel waits for the one before it: a program with more ranks than that on a GPU sets `CUDA_DEVICE_MAX_CONNECTIONS` to 32
-//! before its first CUDA call ([`Properties::max_concurrent_streams`] is what it comes to).
+//! another's kernel. Streams do not wait for the default stream; copies and allocations go through a stream of their own. Two
+//! things are left to the program:
+//! - the driver spreads a process' streams over 8 hardware queues, and behind a kernel that waits its queue stands still: a
+//!   program with more than 7 ranks on a GPU sets `CUDA_DEVICE_MAX_CONNECTIONS` to 32 before its first CUDA call
+//!   ([`Properties::max_concurrent_streams`] is what it comes to);
+//! - loading a module waits for every kernel that runs: ranks load theirs before the first launch. Code is loaded as a whole
+//!   then, so that no launch has to wait for it.
 
 mod context;
 mod event;
