@@ -8,6 +8,7 @@
 use crate::abi::Global;
 use crate::arch;
 use crate::coop::{Group, Team};
+use crate::mem::Steps;
 
 /// Bytes of the widest access.
 const WORD: u64 = 16;
@@ -65,11 +66,30 @@ pub unsafe fn copy<G: Group>(group: G, dst: Global<u8>, src: Global<u8>, bytes: 
 /// The 16 bytes that begin `bits` bits into the 32 bytes of `low` and `high`. `bits` is a multiple of 8 below 128.
 #[inline(always)]
 fn cut(low: [u64; 2], high: [u64; 2], bits: u32) -> [u64; 2] {
-    let window = if bits < 64 { [low[0], low[1], high[0]] } else { [low[1], high[0], high[1]] };
-    let bits = bits % 64;
-    // A shift by 64 has no meaning; in two steps, a shift by 64 - 0 is 0 as it should be.
-    let join = |a: u64, b: u64| a >> bits | (b << 1) << (63 - bits);
-    [join(window[0], window[1]), join(window[1], window[2])]
+    // Whole 32-bit words first, by two and by one, then the rest by funnel shifts, each one instruction. Word by word: an
+    // array indexed by a condition would go through local memory.
+    let (a, b, c, d, e, f, g, h) = (
+        low[0] as u32,
+        (low[0] >> 32) as u32,
+        low[1] as u32,
+        (low[1] >> 32) as u32,
+        high[0] as u32,
+        (high[0] >> 32) as u32,
+        high[1] as u32,
+        (high[1] >> 32) as u32,
+    );
+    let (two, one) = (bits & 64 != 0, bits & 32 != 0);
+    let pick = |later: bool, x: u32, y: u32| if later { y } else { x };
+    let (a, b, c) = (pick(two, a, c), pick(two, b, d), pick(two, c, e));
+    let (d, e, f) = (pick(two, d, f), pick(two, e, g), pick(two, f, h));
+    let (a, b, c, d, e) = (pick(one, a, b), pick(one, b, c), pick(one, c, d), pick(one, d, e), pick(one, e, f));
+    let shift = |x: u32, y: u32| (join(x, y) >> (bits % 32)) as u32;
+    [join(shift(a, b), shift(b, c)), join(shift(c, d), shift(d, e))]
+}
+
+#[inline(always)]
+const fn join(low: u32, high: u32) -> u64 {
+    low as u64 | (high as u64) << 32
 }
 
 /// Stores what `load` makes of each of `words` places at `src` at the same place of `dst`.
@@ -90,30 +110,32 @@ unsafe fn body<const N: usize, G: Group>(
     words: u64,
     load: impl Fn(Global<[u64; 2]>, bool) -> [u64; 2],
 ) {
-    let Team { rank, size: team, index, teams } = group.team();
-    let turn = N as u32 * team;
+    let Team { rank, size, index, teams } = group.team();
+    let turn = N as u32 * size;
     let first = u64::from(index) * u64::from(turn) + u64::from(rank);
     let (mut to, mut from) = (dst.add(first), src.add(first));
     let stride = u64::from(turn) * u64::from(teams);
-    // Words from this thread's first on; below 0 there is nothing left for it.
+    let step = u64::from(size) * WORD;
+    // Words from this thread's first on; below 1 there is nothing left for it.
     let mut left = words as i64 - first as i64;
-    // Byte offsets of 32 bits: a turn is far below 4 GiB.
-    let offset = |k: usize| u64::from(k as u32 * team * WORD as u32);
-    while left > i64::from(turn - team) {
-        let values: [[u64; 2]; N] = core::array::from_fn(|k| load(from.byte_add(offset(k)), true));
+    while left > i64::from(turn - size) {
+        let mut at = Steps::from(from, step);
+        let values: [[u64; 2]; N] = core::array::from_fn(|_| load(at.next_address(), true));
+        let mut at = Steps::from(to, step);
         for k in 0..N {
             // SAFETY: the place is below `words`.
-            unsafe { arch::store_weak_v2_u64(to.byte_add(offset(k)), values[k]) };
+            unsafe { arch::store_weak_v2_u64(at.next_address(), values[k]) };
         }
         (to, from) = (to.add(stride), from.add(stride));
         left -= stride as i64;
     }
     if left > 0 {
-        let there = |k: usize| left > i64::from(k as u32 * team);
-        let values: [[u64; 2]; N] = core::array::from_fn(|k| load(from.byte_add(offset(k)), there(k)));
+        let (mut at, mut there) = (Steps::from(from, step), Steps::left(left, size));
+        let values: [[u64; 2]; N] = core::array::from_fn(|_| load(at.next_address(), there.next_is_left()));
+        let (mut at, mut there) = (Steps::from(to, step), Steps::left(left, size));
         for k in 0..N {
             // SAFETY: where it is stored, the place is below `words`.
-            unsafe { arch::store_weak_v2_u64_if(there(k), to.byte_add(offset(k)), values[k]) };
+            unsafe { arch::store_weak_v2_u64_if(there.next_is_left(), at.next_address(), values[k]) };
         }
     }
 }
@@ -141,6 +163,6 @@ pub(crate) unsafe fn edges<G: Group>(group: G, dst: Global<u8>, src: Global<u8>,
                 arch::store_weak_u32(to.cast(), arch::load_weak_u32(from.cast()));
             }
         }
-        i += step;
+        i = arch::advance(i, step); // a few turns at most: not unrolled
     }
 }

@@ -143,3 +143,47 @@ impl Element for f32 {
         unsafe { arch::store_weak_u32(at.cast(), value.to_bits()) }
     }
 }
+
+/// Numbers at equal distances, taken one after the other in an unrolled loop.
+///
+/// Computed from an index instead, all of them would be hoisted out of the loops around and hold registers there: see
+/// [`arch::advance`].
+#[derive(Clone, Copy, Debug)]
+pub struct Steps {
+    value: u64,
+    step: u64,
+}
+
+impl Steps {
+    /// `first`, and then every `bytes` bytes.
+    #[inline(always)]
+    pub const fn from<T>(first: Global<T>, bytes: u64) -> Self {
+        Self { value: first.address(), step: bytes }
+    }
+
+    /// How many are left, `by` fewer each time: for [`Steps::next_is_left`].
+    #[inline(always)]
+    pub const fn left(left: i64, by: u32) -> Self {
+        Self { value: left as u64, step: (by as u64).wrapping_neg() }
+    }
+
+    #[inline(always)]
+    fn take(&mut self) -> u64 {
+        let value = self.value;
+        self.value = arch::advance(value, self.step);
+        value
+    }
+
+    /// The next address.
+    #[inline(always)]
+    pub fn next_address<T>(&mut self) -> Global<T> {
+        // SAFETY: a number of whole steps behind an address of a `T`; what lies there is the accesses' business.
+        unsafe { Global::from_address(self.take()) }
+    }
+
+    /// Whether there is one more.
+    #[inline(always)]
+    pub fn next_is_left(&mut self) -> bool {
+        self.take() as i64 > 0
+    }
+}

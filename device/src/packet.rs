@@ -9,7 +9,7 @@
 use crate::abi::{ChannelId, Flag, Global, Ll8, Ll16, Packet, Rank, WaitError, WaitKind, WaitSite};
 use crate::arch;
 use crate::coop::Group;
-use crate::mem::Element;
+use crate::mem::{Element, Steps};
 use crate::spin::{self, Look, Policy};
 
 /// How a packet goes over the wire.
@@ -84,7 +84,7 @@ unsafe fn gather_bytes(src: Global<u8>, bytes: u64) -> u64 {
     while i < bytes {
         // SAFETY: the caller's contract.
         value |= u64::from(unsafe { arch::load_weak_u8(src.add(i)) }) << (8 * i);
-        i += 1;
+        i = arch::advance(i, 1); // a rare path: not unrolled
     }
     value
 }
@@ -100,7 +100,7 @@ unsafe fn scatter_bytes(dst: Global<u8>, value: u64, bytes: u64) {
     while i < bytes {
         // SAFETY: the caller's contract.
         unsafe { arch::store_weak_u8(dst.add(i), (value >> (8 * i)) as u8) };
-        i += 1;
+        i = arch::advance(i, 1); // a rare path: not unrolled
     }
 }
 
@@ -204,9 +204,22 @@ pub unsafe fn read<P: Wire>(at: Global<P>, flag: Flag, source: Source<'_>) -> Re
     })
 }
 
-/// Waits for `N` packets together: packet `k` lies at `at(k)` and comes from `source(k)`, where `there(k)`; elsewhere the
-/// payload is arbitrary and nothing is read. All are looked at at once, so the wait is as long as the last packet's. Called
-/// by a thread.
+/// Packets at equal distances that a thread waits for together.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<P> {
+    /// The first packet.
+    pub first: Global<P>,
+    /// Bytes from one to the next.
+    pub stride: u64,
+    /// How many are left from the first on, counted in steps of `left_step`: packet `k` is there where
+    /// `left > k * left_step`.
+    pub left: i64,
+    /// See there.
+    pub left_step: u32,
+}
+
+/// Waits for the first `N` packets of a batch; the payload of one that is not there is arbitrary, and nothing is read. All are
+/// looked at at once, so the wait is as long as the last packet's. Called by a thread. `source` says whose packet `k` is.
 ///
 /// # Errors
 ///
@@ -214,18 +227,20 @@ pub unsafe fn read<P: Wire>(at: Global<P>, flag: Flag, source: Source<'_>) -> Re
 ///
 /// # Safety
 ///
-/// Where `there(k)`, `at(k)` is aligned, mapped to this device and live.
+/// Each packet that is there is aligned, mapped to this device and live.
 #[inline(always)]
 pub unsafe fn read_batch<'a, P: Wire, const N: usize>(
     flag: Flag,
-    there: impl Fn(usize) -> bool,
-    at: impl Fn(usize) -> Global<P>,
+    batch: Batch<P>,
     source: impl Fn(usize) -> Source<'a>,
 ) -> Result<[P::Payload; N], WaitError> {
     let mut looks_left = BATCH_LOOKS;
     loop {
+        let mut at = Steps::from(batch.first, batch.stride);
+        let mut there = Steps::left(batch.left, batch.left_step);
         // SAFETY: the caller's contract.
-        let looks: [Look<P::Payload>; N] = core::array::from_fn(|k| unsafe { P::look_if(there(k), at(k), flag) });
+        let looks: [Look<P::Payload>; N] =
+            core::array::from_fn(|_| unsafe { P::look_if(there.next_is_left(), at.next_address(), flag) });
         let mut missing = N;
         for k in 0..N {
             if matches!(looks[k], Look::Pending(_)) {
@@ -234,13 +249,15 @@ pub unsafe fn read_batch<'a, P: Wire, const N: usize>(
         }
         if missing == N {
             // The default is never taken: all are ready.
-            return Ok(core::array::from_fn(|k| if let Look::Ready(payload) = looks[k] { payload } else { Default::default() }));
+            return Ok(core::array::from_fn(|k| {
+                if let Look::Ready(payload) = looks[k] { payload } else { Default::default() }
+            }));
         }
         looks_left -= 1;
         if looks_left == 0 {
             // Long enough for the policy to be asked: wait for one that lacks, so that a report names it.
-            // SAFETY: the caller's contract: a packet that is not there was looked at.
-            unsafe { read(at(missing), flag, source(missing)) }?;
+            // SAFETY: the caller's contract: a packet that is not ready is there.
+            unsafe { read(batch.first.byte_add(missing as u64 * batch.stride), flag, source(missing)) }?;
             looks_left = BATCH_LOOKS;
         }
         arch::pause();
@@ -301,7 +318,7 @@ where
             };
             P::write(dst.add(i), payload, flag);
         }
-        i += step;
+        i = arch::advance(i, step);
     }
 }
 
@@ -337,25 +354,35 @@ where
     let packets = packets_for::<P>(bytes);
     let step = u64::from(group.size());
     let mut i = u64::from(group.rank());
-    while i < packets {
-        let from = src.add(i);
-        let index = |k: usize| i + k as u64 * step;
-        // SAFETY: where it is below `packets`, packet `index(k)`.
-        let payloads: [P::Payload; IN_FLIGHT] =
-            unsafe { read_batch(flag, |k| index(k) < packets, |k| from.add(k as u64 * step), |_| source) }?;
+    while i < whole {
+        let batch = Batch {
+            first: src.add(i),
+            stride: step * size_of::<P>() as u64,
+            left: (whole - i) as i64,
+            left_step: group.size(),
+        };
+        // SAFETY: packet `i + k * step` is there where it is below `whole`.
+        let payloads: [P::Payload; IN_FLIGHT] = unsafe { read_batch(flag, batch, |_| source) }?;
+        let mut at = Steps::from(dst.byte_add(i * P::PAYLOAD_BYTES), step * P::PAYLOAD_BYTES);
+        let mut there = Steps::left(batch.left, batch.left_step);
         for k in 0..IN_FLIGHT {
-            let payload = payloads[k];
-            let to = dst.byte_add(index(k) * P::PAYLOAD_BYTES);
-            // SAFETY: packet `index(k)`, where it is below `packets`; aligned where it is below `whole`.
-            unsafe {
-                if index(k) < whole {
-                    P::Payload::store_weak(to.cast(), payload);
-                } else if index(k) < packets {
-                    P::scatter(to, payload, payload_of::<P>(index(k), bytes));
-                }
+            let to = at.next_address();
+            if there.next_is_left() {
+                // SAFETY: as above; aligned, since there are whole payloads.
+                unsafe { P::Payload::store_weak(to, payloads[k]) };
             }
         }
         i += IN_FLIGHT as u64 * step;
+    }
+    // What no one access stores: the last packet's few bytes, or all of a misaligned destination.
+    let mut i = whole + u64::from(group.rank());
+    while i < packets {
+        // SAFETY: packet `i`, below `packets`.
+        unsafe {
+            let payload = read(src.add(i), flag, source)?;
+            P::scatter(dst.byte_add(i * P::PAYLOAD_BYTES), payload, payload_of::<P>(i, bytes));
+        }
+        i = arch::advance(i, step);
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ use warpwire_device::abi::{
 use warpwire_device::arch::{self, Params};
 use warpwire_device::coop::{Block, Grid, Group, SyncGroup};
 use warpwire_device::mem::Element;
-use warpwire_device::packet::{self, Source, Wire, packets_for};
+use warpwire_device::packet::{self, Batch, Source, Wire, packets_for};
 use warpwire_device::spin::Policy;
 use warpwire_device::{kernel, rank_entry, reduce};
 
@@ -74,7 +74,7 @@ const_assert_eq!(size_of::<AllPairArgs>(), 8 * MAX_RANKS + 64);
 
 kernel! {
     /// Sums `count` `f32` over all ranks. At most [`MAX_BLOCKS`] blocks, the same grid on every rank, all resident at once.
-    pub struct AllReduceAllPair = "warpwire_all_reduce_all_pair_f32_sum", max_threads = 512, min_blocks = 2;
+    pub struct AllReduceAllPair = "warpwire_all_reduce_all_pair_f32_sum", max_threads = 512, min_blocks = 1;
     unsafe fn(args: AllPairArgs) {
         // SAFETY: the launch's contract: the board is mapped and live.
         let policy = unsafe { Policy::new(args.policy) };
@@ -210,8 +210,8 @@ unsafe fn load(input: Global<u8>, i: u64, bytes: u64, aligned: bool) -> u64 {
     }
 }
 
-/// Rows that a thread looks at together: all of a node's 8 ranks but its own, in one latency.
-const ROWS: usize = 8;
+/// Rows that a thread looks at together: those of all the other ranks of a node of 8, in one latency.
+const ROWS: usize = 7;
 
 /// The sum of one slot over all rows, in the order of the ranks, `mine` in its own place.
 ///
@@ -235,10 +235,14 @@ unsafe fn sum_of_rows(
         let peer = |k: usize| base + k as u32;
         // Peer `p` is rank `p`, or one more from this rank on.
         let source = |k| Source { policy, peer: Rank(peer(k) + u32::from(peer(k) >= rank)), channel: ChannelId(0) };
-        // SAFETY: where the peer is one, the caller's contract.
-        let terms: [u64; ROWS] = unsafe {
-            packet::read_batch(flag, |k| peer(k) < peers, |k| slot.byte_add(u64::from(peer(k) * stride)), source)
-        }?;
+        let batch = Batch {
+            first: slot.byte_add(u64::from(base * stride)),
+            stride: u64::from(stride),
+            left: i64::from(peers - base),
+            left_step: 1,
+        };
+        // SAFETY: the caller's contract.
+        let terms: [u64; ROWS] = unsafe { packet::read_batch(flag, batch, source) }?;
         for k in 0..ROWS {
             if peer(k) == rank && rank < peers {
                 sum = reduce::sum_f32x2(sum, mine);

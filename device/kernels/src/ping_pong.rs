@@ -198,7 +198,16 @@ kernel! {
         let checks = !args.wrong.is_null();
         let words = if checks { args.bytes / 4 } else { 0 };
         let mut wrong = 0;
-        let send = |round: u32| {
+        let mut receive = |round: u32| -> Result<(), WaitError> {
+            channel.wait_all(Block, &policy)?;
+            // SAFETY: the inbox, whose writer's signal has been waited for.
+            wrong += unsafe { count_wrong(handle.packets.cast(), words, round) };
+            Ok(())
+        };
+        for round in 1..=args.rounds {
+            if end == 1 && receive(round).is_err() {
+                return;
+            }
             if checks {
                 // SAFETY: the launch's contract: the end's own buffer, which no put reads any more: its last one was
                 // answered.
@@ -208,18 +217,8 @@ kernel! {
             // SAFETY: the launch's contract: the message lies inside both buffers, and the other end looks at its inbox
             // between a wait and its own signal alone.
             unsafe { channel.put_signal(Block, 0, 0, args.bytes) };
-        };
-        for round in 1..=args.rounds {
-            if end == 0 {
-                send(round);
-            }
-            if channel.wait_all(Block, &policy).is_err() {
+            if end == 0 && receive(round).is_err() {
                 return;
-            }
-            // SAFETY: the inbox, whose writer's signal has been waited for.
-            wrong += unsafe { count_wrong(handle.packets.cast(), words, round) };
-            if end == 1 {
-                send(round);
             }
         }
         if wrong != 0 {

@@ -96,6 +96,11 @@ pub fn timer_ns() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
+/// `value + step`, wrapping.
+pub fn advance(value: u64, step: u64) -> u64 {
+    value.wrapping_add(step)
+}
+
 /// Bytes of dynamic shared memory that the launch asked for.
 pub fn dynamic_shared_bytes() -> u32 {
     with_lane(|lane| lane.map_or(0, |lane| lane.shared_bytes))
@@ -420,7 +425,7 @@ conditional! {
     load_volatile_v2_u64_if = load_volatile_v2_u64: [u64; 2];
 }
 
-/// [`load_weak_v2_u64`] where `condition`; an arbitrary value elsewhere. Called by a thread.
+/// [`load_weak_v2_u64`] where `condition`, else 0. Called by a thread.
 ///
 /// # Safety
 ///

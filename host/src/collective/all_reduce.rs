@@ -96,7 +96,13 @@ impl AllReduce {
     ///
     /// Until the launch has ended, `operands` holds addresses of live memory of the rank's device that nobody else touches
     /// (but for reading the input), and `self` is not dropped.
-    pub unsafe fn enqueue(&self, rank: Rank, stream: &Stream, operands: Operands, timeout: Duration) -> Result<()> {
+    pub unsafe fn enqueue(
+        &self,
+        rank: Rank,
+        stream: &Stream,
+        operands: Operands,
+        timeout: Duration,
+    ) -> Result<()> {
         let (function, config, args) = self.launch_of(rank, stream, operands, timeout)?;
         if operands.count == 0 {
             return Ok(());

@@ -226,19 +226,20 @@ pub unsafe fn store_volatile_v2_u64(at: Global<[u64; 2]>, value: [u64; 2]) {
     };
 }
 
-/// [`load_weak_v2_u64`] where `condition`, else nothing: a predicated load, no branch. The value is
-/// arbitrary where it did not load. Called by a thread.
+/// [`load_weak_v2_u64`] where `condition`, else 0: a predicated load, no branch. Called by a thread.
 ///
 /// # Safety
 ///
 /// Where `condition`, as for [`load_weak_v2_u64`].
 #[inline(always)]
 pub unsafe fn load_weak_v2_u64_if(condition: bool, at: Global<[u64; 2]>) -> [u64; 2] {
-    let (low, high): (u64, u64);
+    // Set before: a register that a predicated load alone writes is live from the turn before, and fills the file.
+    let (mut low, mut high) = (0_u64, 0_u64);
     // SAFETY: the caller's contract.
     unsafe {
         asm!("{{ .reg .pred p; setp.ne.u32 p, {3}, 0; @p ld.global.v2.b64 {{{0}, {1}}}, [{2}]; }}",
-             out(reg64) low, out(reg64) high, in(reg64) at.address(), in(reg32) u32::from(condition), options(nostack))
+             inout(reg64) low, inout(reg64) high, in(reg64) at.address(), in(reg32) u32::from(condition),
+             options(nostack))
     };
     [low, high]
 }

@@ -49,3 +49,17 @@ pub fn dynamic_shared_bytes() -> u32 {
     unsafe { asm!("mov.u32 {}, %dynamic_smem_size;", out(reg32) bytes, options(pure, nomem, nostack)) };
     bytes
 }
+
+/// `value + step`, which the compiler takes for a number of its own. In an unrolled loop it keeps the chain of sums: two
+/// registers, where `value + k * step` for each `k` would be computed before the loop and hold two each. As a loop's counter it
+/// keeps the loop from being unrolled.
+#[inline(always)]
+pub fn advance(value: u64, step: u64) -> u64 {
+    let sum: u64;
+    // SAFETY: adds registers. Not `pure`: so it is not hoisted.
+    unsafe {
+        asm!("add.u64 {}, {}, {};", out(reg64) sum, in(reg64) value, in(reg64) step,
+             options(nomem, nostack, preserves_flags))
+    };
+    sum
+}
