@@ -50,12 +50,15 @@ pub unsafe fn copy<G: Group>(group: G, dst: Global<u8>, src: Global<u8>, bytes: 
         }
         let (to, from) = (dst.byte_add(head).cast(), src.byte_add(head));
         if shift == 0 {
-            body::<IN_FLIGHT, G>(group, to, from.cast(), words, |at, there| arch::load_weak_v2_u64_if(there, at));
+            body::<IN_FLIGHT, G>(group, to, from.cast(), words, |at, there| {
+                arch::load_weak_v2_u64_if(there, at)
+            });
         } else {
             let aligned = from.byte_add(shift.wrapping_neg()).cast();
             let bits = shift as u32 * 8;
             body::<IN_FLIGHT_SHIFTED, G>(group, to, aligned, words, |at, there| {
-                let (low, high) = (arch::load_weak_v2_u64_if(there, at), arch::load_weak_v2_u64_if(there, at.add(1)));
+                let (low, high) =
+                    (arch::load_weak_v2_u64_if(there, at), arch::load_weak_v2_u64_if(there, at.add(1)));
                 cut(low, high, bits)
             });
         }
@@ -82,7 +85,8 @@ fn cut(low: [u64; 2], high: [u64; 2], bits: u32) -> [u64; 2] {
     let pick = |later: bool, x: u32, y: u32| if later { y } else { x };
     let (a, b, c) = (pick(two, a, c), pick(two, b, d), pick(two, c, e));
     let (d, e, f) = (pick(two, d, f), pick(two, e, g), pick(two, f, h));
-    let (a, b, c, d, e) = (pick(one, a, b), pick(one, b, c), pick(one, c, d), pick(one, d, e), pick(one, e, f));
+    let (a, b, c, d, e) =
+        (pick(one, a, b), pick(one, b, c), pick(one, c, d), pick(one, d, e), pick(one, e, f));
     let shift = |x: u32, y: u32| (join(x, y) >> (bits % 32)) as u32;
     [join(shift(a, b), shift(b, c)), join(shift(c, d), shift(d, e))]
 }
@@ -146,7 +150,14 @@ unsafe fn body<const N: usize, G: Group>(
 ///
 /// As for [`copy`]; `head <= tail <= bytes`.
 #[inline(always)]
-pub(crate) unsafe fn edges<G: Group>(group: G, dst: Global<u8>, src: Global<u8>, head: u64, tail: u64, bytes: u64) {
+pub(crate) unsafe fn edges<G: Group>(
+    group: G,
+    dst: Global<u8>,
+    src: Global<u8>,
+    head: u64,
+    tail: u64,
+    bytes: u64,
+) {
     let narrow = !(dst.address() | src.address() | bytes).is_multiple_of(4);
     let unit = if narrow { 1 } else { 4 };
     let step = u64::from(group.size()) * unit;

@@ -1,4 +1,74 @@
-//! The macro that declares a kernel for both devices.
+//! Kernels: what ties an entry's name to its arguments, so that a launch is typed on both devices, and the macros that
+//! declare them.
+
+use crate::abi::LaunchLimits;
+use crate::arch::Params;
+
+/// A kernel: its entry's name, its one argument, its launch bounds and its body. Made by [`kernel!`](crate::kernel!).
+///
+/// # Safety
+///
+/// `NAME` is the entry that takes `Args`, and nothing else, by value; `Args` is `repr(C)`.
+pub unsafe trait Kernel: Sized + Send + Sync + 'static {
+    /// The entry's name in the PTX and in a module's table.
+    const NAME: &'static str;
+    /// The bounds it is compiled for.
+    const LIMITS: LaunchLimits;
+    /// The argument block.
+    type Args: Copy + Send + Sync + 'static;
+
+    /// The body, run by every thread of the grid.
+    ///
+    /// # Safety
+    ///
+    /// Each address in the arguments is valid for what the kernel's documentation says it does with it, for as long as
+    /// the grid runs.
+    unsafe fn run(args: Params<Self::Args>);
+}
+
+/// A kernel in a module's table, for the CPU device: what the PTX is for a GPU.
+#[cfg(not(target_arch = "nvptx64"))]
+#[derive(Clone, Copy, Debug)]
+pub struct KernelEntry {
+    /// The entry's name.
+    pub name: &'static str,
+    /// The bounds.
+    pub limits: LaunchLimits,
+    /// Bytes of the argument block.
+    pub args_size: usize,
+    /// Its alignment.
+    pub args_align: usize,
+    /// Runs the body for the current lane (see [`crate::arch::Lane`]) with the argument block at this address.
+    pub run: unsafe fn(*const u8),
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl KernelEntry {
+    /// The table entry of `K`.
+    #[must_use]
+    pub const fn of<K: Kernel>() -> Self {
+        Self {
+            name: K::NAME,
+            limits: K::LIMITS,
+            args_size: size_of::<K::Args>(),
+            args_align: align_of::<K::Args>(),
+            run: cpu_entry::<K>,
+        }
+    }
+}
+
+/// Runs `K` for the current lane.
+///
+/// # Safety
+///
+/// `args` points at a `K::Args` that outlives the call, and [`Kernel::run`]'s contract holds.
+#[cfg(not(target_arch = "nvptx64"))]
+pub unsafe fn cpu_entry<K: Kernel>(args: *const u8) {
+    // SAFETY: the caller's contract: `args` is a live, aligned `K::Args`, which is all that `Params` asks for.
+    let params = unsafe { Params::new(args.cast::<K::Args>()) };
+    // SAFETY: the caller's contract.
+    unsafe { K::run(params) }
+}
 
 /// Declares a kernel: a type that stands for it, its entry's name, its launch bounds, its argument, its body.
 ///
@@ -45,7 +115,7 @@ macro_rules! kernel {
 
         // SAFETY: the entry below has this name and takes this one argument by value; the check of `repr(C)` is the
         // host's, which compares the size with the PTX's parameter before it launches.
-        unsafe impl $crate::abi::Kernel for $Name {
+        unsafe impl $crate::kernel::Kernel for $Name {
             const NAME: &'static str = $entry;
             const LIMITS: $crate::abi::LaunchLimits =
                 $crate::abi::LaunchLimits { max_threads: $max_threads, min_blocks: $min_blocks };
@@ -61,7 +131,7 @@ macro_rules! kernel {
             unsafe extern "ptx-kernel" fn entry(args: $Args) {
                 let params = $crate::params!(args, $entry);
                 // SAFETY: the launch's contract, passed on.
-                unsafe { <$Name as $crate::abi::Kernel>::run(params) }
+                unsafe { <$Name as $crate::kernel::Kernel>::run(params) }
             }
 
             // rustc has no attribute for launch bounds: the builder reads this static, writes the directives and removes it.
@@ -79,6 +149,6 @@ macro_rules! module {
     ($(#[$meta:meta])* $vis:vis static $name:ident = [$($Kernel:ty),* $(,)?];) => {
         #[cfg(not(target_arch = "nvptx64"))]
         $(#[$meta])*
-        $vis static $name: &[$crate::abi::KernelEntry] = &[$($crate::abi::KernelEntry::of::<$Kernel>()),*];
+        $vis static $name: &[$crate::kernel::KernelEntry] = &[$($crate::kernel::KernelEntry::of::<$Kernel>()),*];
     };
 }

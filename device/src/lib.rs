@@ -14,6 +14,8 @@
 //! 4. The protocols: [`semaphore`], [`packet`], [`copy`], `bulk` (sm_90 and newer), [`barrier`], [`reduce`].
 //! 5. [`memory_channel`]: composes them over a peer's mapped memory, and adds no protocol of its own.
 //!
+//! [`kernel`], which declares what is launched, needs `abi` and `arch` alone.
+//!
 //! # Who calls
 //!
 //! Each function says which group of threads calls it. A *group* call takes a [`coop::Group`] and must be made by all of
@@ -25,7 +27,10 @@
 //! `Result<_, WaitError>`, and leaves a report on the host's [`abi::WaitBoard`]; a kernel passes the error up with `?` and
 //! ends.
 #![no_std]
-#![allow(clippy::needless_range_loop, reason = "an index unrolls, and the array stays in registers; an iterator may not")]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an index unrolls, and the array stays in registers; an iterator may not"
+)]
 #![cfg_attr(
     target_arch = "nvptx64",
     feature(asm_experimental_arch, link_llvm_intrinsics, stdarch_nvptx),
@@ -53,4 +58,4 @@ pub mod semaphore;
 
 pub mod memory_channel;
 
-mod kernel;
+pub mod kernel;

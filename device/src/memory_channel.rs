@@ -131,7 +131,8 @@ impl MemoryChannel {
     /// `offset + bytes` lies inside each buffer, and nobody else touches the two ranges meanwhile.
     #[inline(always)]
     pub unsafe fn put<G: Group>(&self, group: G, remote_offset: u64, local_offset: u64, bytes: u64) {
-        let (dst, src) = (self.handle.remote.byte_add(remote_offset), self.handle.local.byte_add(local_offset));
+        let (dst, src) =
+            (self.handle.remote.byte_add(remote_offset), self.handle.local.byte_add(local_offset));
         // SAFETY: the caller's contract.
         unsafe { copy::copy(group, dst, src, bytes) }
     }
@@ -146,7 +147,8 @@ impl MemoryChannel {
     #[cfg(any(warpwire_sm90, not(target_arch = "nvptx64")))]
     #[inline(always)]
     pub unsafe fn put_bulk(&self, remote_offset: u64, local_offset: u64, bytes: u64) {
-        let (dst, src) = (self.handle.remote.byte_add(remote_offset), self.handle.local.byte_add(local_offset));
+        let (dst, src) =
+            (self.handle.remote.byte_add(remote_offset), self.handle.local.byte_add(local_offset));
         // SAFETY: the caller's contract.
         unsafe { crate::bulk::copy(dst, src, bytes) }
     }
@@ -159,7 +161,8 @@ impl MemoryChannel {
     /// As for [`MemoryChannel::put`].
     #[inline(always)]
     pub unsafe fn get<G: Group>(&self, group: G, remote_offset: u64, local_offset: u64, bytes: u64) {
-        let (dst, src) = (self.handle.local.byte_add(local_offset), self.handle.remote.byte_add(remote_offset));
+        let (dst, src) =
+            (self.handle.local.byte_add(local_offset), self.handle.remote.byte_add(remote_offset));
         // SAFETY: the caller's contract.
         unsafe { copy::copy(group, dst, src, bytes) }
     }
@@ -170,7 +173,13 @@ impl MemoryChannel {
     ///
     /// As for [`MemoryChannel::put`].
     #[inline(always)]
-    pub unsafe fn put_signal<G: SyncGroup>(&self, group: G, remote_offset: u64, local_offset: u64, bytes: u64) {
+    pub unsafe fn put_signal<G: SyncGroup>(
+        &self,
+        group: G,
+        remote_offset: u64,
+        local_offset: u64,
+        bytes: u64,
+    ) {
         // SAFETY: the caller's contract.
         unsafe { self.put(group, remote_offset, local_offset, bytes) };
         group.sync();
@@ -230,7 +239,8 @@ impl MemoryChannel {
     ) where
         <P as Packet>::Payload: Element,
     {
-        let (dst, src) = (self.handle.remote.byte_add(remote_offset), self.handle.local.byte_add(local_offset));
+        let (dst, src) =
+            (self.handle.remote.byte_add(remote_offset), self.handle.local.byte_add(local_offset));
         // SAFETY: the caller's contract.
         unsafe { packet::copy_to_packets::<P, G>(group, dst.cast(), src, bytes, flag) }
     }
@@ -258,7 +268,8 @@ impl MemoryChannel {
     where
         <P as Packet>::Payload: Element,
     {
-        let (dst, src) = (self.handle.local.byte_add(local_offset), self.handle.packets.byte_add(packet_offset));
+        let (dst, src) =
+            (self.handle.local.byte_add(local_offset), self.handle.packets.byte_add(packet_offset));
         let source = Source { policy, peer: self.peer(), channel: self.id() };
         // SAFETY: the caller's contract.
         unsafe { packet::copy_from_packets::<P, G>(group, dst, src.cast(), bytes, flag, source) }

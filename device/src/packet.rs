@@ -285,8 +285,13 @@ const IN_FLIGHT: usize = 4;
 /// `dst` is aligned and has room for [`packets_for`] packets, `src` holds `bytes` bytes; both are mapped and live. The
 /// bytes' writers are ordered before this call in each thread.
 #[inline(always)]
-pub unsafe fn copy_to_packets<P: Wire, G: Group>(group: G, dst: Global<P>, src: Global<u8>, bytes: u64, flag: Flag)
-where
+pub unsafe fn copy_to_packets<P: Wire, G: Group>(
+    group: G,
+    dst: Global<P>,
+    src: Global<u8>,
+    bytes: u64,
+    flag: Flag,
+) where
     P::Payload: Element,
 {
     // Whole payloads that one access loads; the rest, or all of a misaligned source, goes byte by byte.

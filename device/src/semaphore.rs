@@ -11,7 +11,9 @@
 //! it in its block (by a group's `sync`). To publish a group's writes: `group.sync()`, then one thread signals. The relaxed
 //! forms publish nothing: they count.
 
-use crate::abi::{HostSemaphoreHandle, InboundHandle, OutboundHandle, SemaphoreHandle, WaitError, WaitKind, WaitSite};
+use crate::abi::{
+    HostSemaphoreHandle, InboundHandle, OutboundHandle, SemaphoreHandle, WaitError, WaitKind, WaitSite,
+};
 use crate::arch::{Acquire, Gpu, LoadOrder, Relaxed, Release, Sys};
 use crate::mem::{Mapped, Word};
 use crate::spin::{self, Look, Patience};

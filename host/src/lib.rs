@@ -22,4 +22,4 @@ pub mod collective;
 mod env;
 
 pub use error::{Error, ErrorKind, Result};
-pub use warpwire_device::abi;
+pub use warpwire_device::{abi, kernel};

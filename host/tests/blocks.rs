@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use support::{LONG, cpu, filled};
 use warpwire::Error;
-use warpwire::abi::{ChannelId, Global, Kernel, PolicyHandle, Rank, WaitKind, WaitSite};
+use warpwire::abi::{ChannelId, Global, PolicyHandle, Rank, WaitKind, WaitSite};
 use warpwire::device::{Buffer, Device, LaunchConfig, ModuleSource};
+use warpwire::kernel::Kernel;
 use warpwire_device::mem::{Mapped, Word};
 use warpwire_device::spin::{self, Look, Policy};
 use warpwire_device::{arch, kernel, module};

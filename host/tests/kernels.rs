@@ -4,10 +4,10 @@ mod support;
 
 use support::{Ends, LONG, builtin, cpu, filled};
 use warpwire::abi::{
-    BarrierHandle, Flag, Global, Kernel, Ll8, Ll16, MemoryChannelBaseHandle, MemoryChannelHandle, Packet,
-    Rank,
+    BarrierHandle, Flag, Global, Ll8, Ll16, MemoryChannelBaseHandle, MemoryChannelHandle, Packet, Rank,
 };
 use warpwire::device::{Buffer, Device, LaunchConfig, Stream};
+use warpwire::kernel::Kernel;
 use warpwire_kernels::barrier::{BarrierRounds, BarrierRoundsArgs};
 use warpwire_kernels::ping_pong::{
     PacketPingPong8, PacketPingPong16, PacketPingPongArgs, SemaphorePingPong, SemaphorePingPongArgs,

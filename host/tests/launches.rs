@@ -6,6 +6,7 @@ use support::{cpu, filled};
 use warpwire::abi::Global;
 use warpwire::device::{Buffer, Device, DeviceKind, DeviceSelector, LaunchConfig, ModuleSource};
 use warpwire::error::ThreadLimit;
+use warpwire::kernel::Kernel;
 use warpwire::{Error, ErrorKind};
 use warpwire_device::{arch, kernel, module};
 
@@ -127,7 +128,7 @@ fn arguments_of_another_kernel_are_refused() {
 }
 
 /// The error of a launch of `K` with this shape.
-fn refused<K: warpwire::abi::Kernel<Args: Default>>(config: LaunchConfig) -> Error {
+fn refused<K: Kernel<Args: Default>>(config: LaunchConfig) -> Error {
     let device = cpu();
     let (stream, module) = (device.stream().unwrap(), device.load(&MODULE).unwrap());
     // SAFETY: the shape is refused, so that nothing runs.

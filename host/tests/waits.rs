@@ -11,6 +11,7 @@ use warpwire::abi::{
     WaitError, WaitKind,
 };
 use warpwire::device::{Buffer, Device, Function, LaunchConfig, Stream};
+use warpwire::kernel::Kernel;
 use warpwire::{Error, ErrorKind};
 use warpwire_kernels::barrier::{BarrierRounds, BarrierRoundsArgs};
 use warpwire_kernels::ping_pong::{
@@ -80,7 +81,7 @@ fn a_peer_that_never_signals_is_named_and_the_stream_goes_on() {
 /// A kernel that waits for ever, on `stream`, and what it needs meanwhile.
 type Waiter = (&'static str, WaitKind, Box<dyn Fn(&Stream, PolicyHandle)>);
 
-fn launch_once<K: warpwire::abi::Kernel>(device: &Device) -> Function<K> {
+fn launch_once<K: Kernel>(device: &Device) -> Function<K> {
     builtin(device).function::<K>().unwrap()
 }
 

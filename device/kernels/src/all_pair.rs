@@ -17,7 +17,7 @@ use core::mem::offset_of;
 
 use static_assertions::{const_assert, const_assert_eq};
 use warpwire_device::abi::{
-    ChannelId, Flag, Global, Ll16, Packet, Pod, PolicyHandle, Rank, RankTable, WaitError, MAX_RANKS,
+    ChannelId, Flag, Global, Ll16, MAX_RANKS, Packet, Pod, PolicyHandle, Rank, RankTable, WaitError,
 };
 use warpwire_device::arch::{self, Params};
 use warpwire_device::coop::{Block, Grid, Group, SyncGroup};
@@ -122,7 +122,12 @@ unsafe fn advance(rounds: Global<Round>, word: u64) {
 ///
 /// As for the kernel's launch.
 #[inline(always)]
-unsafe fn all_pair(args: &Params<AllPairArgs>, policy: &Policy, flag: Flag, half: u32) -> Result<(), WaitError> {
+unsafe fn all_pair(
+    args: &Params<AllPairArgs>,
+    policy: &Policy,
+    flag: Flag,
+    half: u32,
+) -> Result<(), WaitError> {
     let (rank, ranks) = (policy.rank().0, args.ranks);
     let bytes = args.count * 4;
     let packets = packets_for::<Ll16>(bytes);
@@ -141,7 +146,13 @@ unsafe fn all_pair(args: &Params<AllPairArgs>, policy: &Policy, flag: Flag, half
         let mut peer = next(rank, ranks);
         while peer != rank {
             // SAFETY: `peer` is below `ranks`; slot `i` of this rank's row there.
-            unsafe { Ll16::write(rank_entry!(args, AllPairArgs, scratch, peer).add(row_at(peer) + i), payload, flag) };
+            unsafe {
+                Ll16::write(
+                    rank_entry!(args, AllPairArgs, scratch, peer).add(row_at(peer) + i),
+                    payload,
+                    flag,
+                )
+            };
             peer = next(peer, ranks);
         }
         i += step;
@@ -167,7 +178,9 @@ unsafe fn all_pair(args: &Params<AllPairArgs>, policy: &Policy, flag: Flag, half
         // SAFETY: packet `i` of the input, which only this thread may have overwritten, and has not yet.
         let mine = unsafe { load(input, i, bytes, aligned) };
         // SAFETY: slot `i` of each row of this rank's own scratch.
-        let sum = unsafe { sum_of_rows(own.add(i), args.slots * size_of::<Ll16>() as u32, mine, rank, ranks, flag, policy) }?;
+        let sum = unsafe {
+            sum_of_rows(own.add(i), args.slots * size_of::<Ll16>() as u32, mine, rank, ranks, flag, policy)
+        }?;
         let length = bytes - i * Ll16::PAYLOAD_BYTES;
         let to = output.byte_add(i * Ll16::PAYLOAD_BYTES);
         // SAFETY: packet `i` of the output.
@@ -234,7 +247,8 @@ unsafe fn sum_of_rows(
     while base < peers {
         let peer = |k: usize| base + k as u32;
         // Peer `p` is rank `p`, or one more from this rank on.
-        let source = |k| Source { policy, peer: Rank(peer(k) + u32::from(peer(k) >= rank)), channel: ChannelId(0) };
+        let source =
+            |k| Source { policy, peer: Rank(peer(k) + u32::from(peer(k) >= rank)), channel: ChannelId(0) };
         let batch = Batch {
             first: slot.byte_add(u64::from(base * stride)),
             stride: u64::from(stride),

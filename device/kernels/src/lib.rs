@@ -3,7 +3,10 @@
 //! Each module has the argument block (asserted `repr(C)`), the kernel's declaration and its body. The same source is
 //! compiled to PTX by `cargo xtask build-ptx` and run by the CPU device through [`MODULE`].
 #![no_std]
-#![allow(clippy::needless_range_loop, reason = "an index unrolls, and the array stays in registers; an iterator may not")]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an index unrolls, and the array stays in registers; an iterator may not"
+)]
 
 pub mod all_pair;
 pub mod barrier;

@@ -5,10 +5,10 @@ use core::mem::offset_of;
 use static_assertions::const_assert_eq;
 use warpwire_device::abi::{Flag, Ll8, Ll16, MemoryChannelHandle, PolicyHandle};
 use warpwire_device::coop::{Block, Grid, Group, SyncGroup};
+use warpwire_device::kernel;
 use warpwire_device::memory_channel::MemoryChannel;
 use warpwire_device::packet::Wire;
 use warpwire_device::spin::Policy;
-use warpwire_device::kernel;
 
 /// Arguments of the transfers.
 #[repr(C)]

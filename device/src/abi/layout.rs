@@ -6,8 +6,9 @@ use core::mem::offset_of;
 use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};
 
 use super::{
-    BarrierHandle, ChannelId, Flag, Global, HostSemaphoreHandle, InboundHandle, Ll8, Ll16, MemoryChannelBaseHandle,
-    MemoryChannelHandle, OutboundHandle, PolicyHandle, Rank, SemaphoreHandle, WaitBoard, WaitSite,
+    BarrierHandle, ChannelId, Flag, Global, HostSemaphoreHandle, InboundHandle, Ll8, Ll16,
+    MemoryChannelBaseHandle, MemoryChannelHandle, OutboundHandle, PolicyHandle, Rank, SemaphoreHandle,
+    WaitBoard, WaitSite,
 };
 
 macro_rules! layout {

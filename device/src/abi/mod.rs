@@ -7,19 +7,17 @@
 mod global;
 mod handles;
 mod ids;
-mod kernel;
+mod launch;
 mod layout;
 mod packet;
 mod status;
 
 pub use global::{Global, Pod};
 pub use handles::{
-    BarrierHandle, HostSemaphoreHandle, InboundHandle, MemoryChannelBaseHandle, MemoryChannelHandle, OutboundHandle,
-    PolicyHandle, SemaphoreHandle,
+    BarrierHandle, HostSemaphoreHandle, InboundHandle, MemoryChannelBaseHandle, MemoryChannelHandle,
+    OutboundHandle, PolicyHandle, SemaphoreHandle,
 };
 pub use ids::{ChannelId, MAX_RANKS, Rank};
-pub use kernel::{Kernel, LaunchLimits, RankTable};
-#[cfg(not(target_arch = "nvptx64"))]
-pub use kernel::{KernelEntry, cpu_entry};
+pub use launch::{LaunchLimits, RankTable};
 pub use packet::{Flag, Ll8, Ll16, Packet};
 pub use status::{BoardState, WaitBoard, WaitError, WaitKind, WaitSite};

@@ -115,7 +115,10 @@ impl Shared {
     #[must_use]
     pub const fn byte_add(self, bytes: u32) -> Self {
         // Wrapping: the sum is only used where the launch has asked for that much.
-        Self(NonNull::new(self.0.as_ptr().wrapping_add(bytes as usize)).expect("not the end of the address space"))
+        Self(
+            NonNull::new(self.0.as_ptr().wrapping_add(bytes as usize))
+                .expect("not the end of the address space"),
+        )
     }
 
     /// As a pointer of the host's.

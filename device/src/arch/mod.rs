@@ -27,8 +27,8 @@ pub use cpu::*;
 pub use nvptx::*;
 
 pub use order::{
-    AcqRel, Acquire, Cta, FenceKind, FenceOrder, Gpu, LoadKind, LoadOrder, Relaxed, Release, RmwKind, RmwOrder, Scope,
-    ScopeKind, SeqCst, StoreKind, StoreOrder, Sys,
+    AcqRel, Acquire, Cta, FenceKind, FenceOrder, Gpu, LoadKind, LoadOrder, Relaxed, Release, RmwKind,
+    RmwOrder, Scope, ScopeKind, SeqCst, StoreKind, StoreOrder, Sys,
 };
 pub use params::Params;
 

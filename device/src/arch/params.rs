@@ -53,7 +53,12 @@ impl<A: Copy> Params<A> {
     /// `offset` is that of the field, `index` is below the table's length, and `T` is a whole number of 8-byte words
     /// without padding.
     #[inline(always)]
-    pub unsafe fn rank_entry<T: Copy>(&self, _field: fn(&A) -> &RankTable<T>, offset: usize, index: u32) -> T {
+    pub unsafe fn rank_entry<T: Copy>(
+        &self,
+        _field: fn(&A) -> &RankTable<T>,
+        offset: usize,
+        index: u32,
+    ) -> T {
         const { assert!(size_of::<T>().is_multiple_of(8), "a table's entries are whole 8-byte words") };
         let address = self.address + offset as u64 + u64::from(index) * size_of::<T>() as u64;
         // SAFETY: the caller's contract: `size_of::<T>()` bytes of the block lie there.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use warpwire_device::abi::{Kernel, KernelEntry};
+use warpwire_device::kernel::{Kernel, KernelEntry};
 
 use super::Device;
 use super::driver::{DriverFunction, DriverModule};

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use warpwire_device::abi::{Global, Kernel, PolicyHandle, Rank};
+use warpwire_device::abi::{Global, PolicyHandle, Rank};
+use warpwire_device::kernel::Kernel;
 
 use super::board::Board;
 use super::driver::{DriverEvent, DriverFunction, DriverStream};

@@ -122,7 +122,9 @@ pub unsafe fn load_weak_u8(at: Global<u8>) -> u8 {
 #[inline(always)]
 pub unsafe fn store_weak_u8(at: Global<u8>, value: u8) {
     // SAFETY: the caller's contract.
-    unsafe { asm!("st.global.u8 [{}], {};", in(reg64) at.address(), in(reg16) u16::from(value), options(nostack)) };
+    unsafe {
+        asm!("st.global.u8 [{}], {};", in(reg64) at.address(), in(reg16) u16::from(value), options(nostack))
+    };
 }
 
 macro_rules! weak_pair {
@@ -181,7 +183,9 @@ weak_pair! {
 pub unsafe fn load_volatile_u64(at: Global<u64>) -> u64 {
     let value: u64;
     // SAFETY: the caller's contract.
-    unsafe { asm!("ld.volatile.global.b64 {}, [{}];", out(reg64) value, in(reg64) at.address(), options(nostack)) };
+    unsafe {
+        asm!("ld.volatile.global.b64 {}, [{}];", out(reg64) value, in(reg64) at.address(), options(nostack))
+    };
     value
 }
 
@@ -193,7 +197,9 @@ pub unsafe fn load_volatile_u64(at: Global<u64>) -> u64 {
 #[inline(always)]
 pub unsafe fn store_volatile_u64(at: Global<u64>, value: u64) {
     // SAFETY: the caller's contract.
-    unsafe { asm!("st.volatile.global.b64 [{}], {};", in(reg64) at.address(), in(reg64) value, options(nostack)) };
+    unsafe {
+        asm!("st.volatile.global.b64 [{}], {};", in(reg64) at.address(), in(reg64) value, options(nostack))
+    };
 }
 
 /// `ld.volatile.global.v2.b64`: two words by one access; each word is whole, the pair need not be. Called by a thread.
@@ -282,7 +288,11 @@ pub unsafe fn load_volatile_u64_if(condition: bool, at: Global<u64>, otherwise: 
 ///
 /// Where `condition`, as for [`load_volatile_v2_u64`].
 #[inline(always)]
-pub unsafe fn load_volatile_v2_u64_if(condition: bool, at: Global<[u64; 2]>, otherwise: [u64; 2]) -> [u64; 2] {
+pub unsafe fn load_volatile_v2_u64_if(
+    condition: bool,
+    at: Global<[u64; 2]>,
+    otherwise: [u64; 2],
+) -> [u64; 2] {
     let [mut low, mut high] = otherwise;
     // SAFETY: the caller's contract.
     unsafe {

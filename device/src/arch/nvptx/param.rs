@@ -26,7 +26,9 @@ impl Shared {
 pub fn dynamic_shared() -> Shared {
     let address: u32;
     // SAFETY: takes the address of the symbol above.
-    unsafe { asm!("mov.u32 {}, __warpwire_dynamic_shared;", out(reg32) address, options(pure, nomem, nostack)) };
+    unsafe {
+        asm!("mov.u32 {}, __warpwire_dynamic_shared;", out(reg32) address, options(pure, nomem, nostack))
+    };
     Shared(address)
 }
 

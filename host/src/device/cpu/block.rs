@@ -6,8 +6,8 @@ use std::ptr::NonNull;
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
-use warpwire_device::abi::KernelEntry;
 use warpwire_device::arch::{Lane, LaneRuntime, set_lane};
+use warpwire_device::kernel::KernelEntry;
 
 use super::lane::{BlockLane, Meeting, Rest, SoloLane, Turn};
 use super::memory::Aligned;

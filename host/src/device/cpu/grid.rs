@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use warpwire_device::abi::KernelEntry;
+use warpwire_device::kernel::KernelEntry;
 
 use super::super::LaunchConfig;
 use super::block::Block;

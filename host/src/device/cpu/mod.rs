@@ -26,7 +26,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use warpwire_device::abi::{KernelEntry, LaunchLimits};
+use warpwire_device::abi::LaunchLimits;
+use warpwire_device::kernel::KernelEntry;
 
 use super::driver::{Driver, DriverFunction, DriverMemory, DriverModule, DriverStream};
 use super::module::unknown_kernel;
