@@ -1,0 +1,58 @@
+//! The project's commands. `cargo xtask help` lists them; each is one module here.
+
+mod build_ptx;
+mod cuda_link;
+mod doctor;
+mod layers;
+mod packages;
+mod runner;
+mod spinner;
+mod test;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "warpwire's commands")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build the kernels to PTX, with a line for each architecture and kernel
+    BuildPtx(build_ptx::Args),
+    /// Run the collectives on the CPU device or on GPUs, and check every element
+    Demo(runner::Args),
+    /// Say what this machine has and lacks, and how to get it
+    Doctor,
+    /// Run everything that has to pass
+    Test(test::Args),
+    /// What continuous integration runs: test --install
+    Ci,
+    /// Check that imports go one way
+    Layers,
+    /// Make the feature `cuda` link without CUDA's toolkit and driver
+    CudaLink(cuda_link::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::BuildPtx(args) => build_ptx::run(&args),
+        Command::Demo(args) => runner::run("demo", &args),
+        Command::Doctor => doctor::run(),
+        Command::Test(args) => test::run(&args),
+        Command::Ci => test::run(&test::Args::ci()),
+        Command::Layers => layers::run(),
+        Command::CudaLink(args) => cuda_link::run(&args),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

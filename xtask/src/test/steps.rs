@@ -1,0 +1,84 @@
+//! The steps, in order: what is quick comes first.
+
+use super::cargo::{all, cargo, counted, verdict};
+use super::{Context, Outcome, Step, dynamic};
+use crate::{build_ptx, cuda_link, layers, packages, workspace};
+use anyhow::Result;
+use std::process::ExitCode;
+
+/// Every step.
+pub const ALL: &[Step] = &[
+    Step { name: "fmt", about: "the sources are formatted", run: format },
+    Step { name: "layers", about: "imports go one way", run: imports },
+    Step { name: "clippy", about: "no warning, in any combination of features", run: clippy },
+    Step { name: "doc", about: "the documentation builds without a warning", run: doc },
+    Step { name: "ptx", about: "the committed PTX is what the kernels give", run: ptx },
+    Step {
+        name: "test",
+        about: "unit, doc, property, loom, golden, compile-fail and CPU-device tests",
+        run: test,
+    },
+    Step { name: "thread", about: "ThreadSanitizer", run: dynamic::thread },
+    Step { name: "memory", about: "AddressSanitizer, or valgrind", run: dynamic::memory },
+    Step { name: "miri", about: "Miri on the device crate", run: dynamic::miri },
+    Step { name: "deny", about: "licences and known faults of dependencies", run: deny },
+];
+
+fn format(_: &Context) -> Result<Outcome> {
+    verdict(&mut cargo(&["fmt", "--all", "--check"]))
+}
+
+fn imports(_: &Context) -> Result<Outcome> {
+    let violations = layers::violations(&workspace::root())?;
+    for violation in &violations {
+        println!("{violation}");
+    }
+    Ok(match violations.len() {
+        0 => Outcome::Passed(Default::default()),
+        count => Outcome::Failed(format!("{count} violations")),
+    })
+}
+
+fn clippy(context: &Context) -> Result<Outcome> {
+    let mut combinations: Vec<Vec<&str>> = vec![
+        vec!["--workspace", "--all-targets"],
+        vec!["--package", "warpwire-build", "--no-default-features"],
+    ];
+    match cuda_link::provide(context.install) {
+        Ok(how) => {
+            println!("{how}");
+            let features = "warpwire/cuda,warpwire-runner/cuda,warpwire-tests/cuda,halo/cuda";
+            combinations.push(vec!["--workspace", "--all-targets", "--features", features]);
+        }
+        Err(error) => println!("without the feature cuda: {error:#}"),
+    }
+    all(combinations.iter().map(|combination| {
+        let arguments = [&["clippy"], &combination[..], &["--", "-D", "warnings"]].concat();
+        verdict(&mut cargo(&arguments))
+    }))
+}
+
+fn doc(_: &Context) -> Result<Outcome> {
+    let mut command = cargo(&["doc", "--workspace", "--no-deps"]);
+    verdict(command.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn ptx(context: &Context) -> Result<Outcome> {
+    let args = build_ptx::Args { check: true, ..build_ptx::Args::project(context.install) };
+    Ok(if build_ptx::run(&args)? == ExitCode::SUCCESS {
+        Outcome::Passed(Default::default())
+    } else {
+        Outcome::Failed("cargo xtask build-ptx --check".into())
+    })
+}
+
+fn test(_: &Context) -> Result<Outcome> {
+    counted(&mut cargo(&["test", "--workspace"]))
+}
+
+fn deny(_: &Context) -> Result<Outcome> {
+    if packages::in_path("cargo-deny").is_none() {
+        return Ok(Outcome::Skipped("no cargo-deny here; cargo install cargo-deny".into()));
+    }
+    verdict(&mut cargo(&["deny", "check"]))
+}
