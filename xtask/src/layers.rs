@@ -51,8 +51,10 @@ const TABLES: [Table; 3] = [
         folder: "device",
         layers: &[
             &["abi"],
+            &["half"],
+            &["fp8"],
             &["arch"],
-            &["mem", "coop", "fp8", "kernel"],
+            &["mem", "coop", "types", "kernel"],
             &["spin"],
             &["semaphore", "fifo", "packet", "copy", "barrier", "reduce"],
             &["bulk"],
@@ -64,7 +66,7 @@ const TABLES: [Table; 3] = [
     Table {
         // Kernels are thin: they name the device crate and what their own crate's modules share.
         folder: "device/kernels",
-        layers: &[&["all_pair", "barrier", "ping_pong", "transfer"]],
+        layers: &[&["all_pair", "barrier", "convert", "ping_pong", "transfer"]],
         assembly_in: &[],
         foreign: &[Foreign::none("warpwire")],
     },

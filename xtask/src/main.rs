@@ -1,11 +1,14 @@
 //! The project's commands. `cargo xtask help` lists them; each is one module here.
 
+mod bench;
 mod build_ptx;
 mod cuda_link;
 mod doctor;
+mod gpu_bundle;
 mod layers;
 mod packages;
 mod runner;
+mod sass;
 mod spinner;
 mod test;
 mod workspace;
@@ -26,6 +29,12 @@ enum Command {
     BuildPtx(build_ptx::Args),
     /// Run the collectives on the CPU device or on GPUs, and check every element
     Demo(runner::Args),
+    /// Measure the primitives, beside a C++ baseline
+    Bench(bench::Args),
+    /// Count the kernels' machine code, beside the C++ baseline, and compare with what is recorded
+    Sass(sass::Args),
+    /// Gather what a machine with a GPU, and no compiler, needs to run every check on it
+    GpuBundle(gpu_bundle::Args),
     /// Say what this machine has and lacks, and how to get it
     Doctor,
     /// Run everything that has to pass
@@ -42,6 +51,9 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::BuildPtx(args) => build_ptx::run(&args),
         Command::Demo(args) => runner::run("demo", &args),
+        Command::Bench(args) => bench::run(args),
+        Command::Sass(args) => sass::run(&args),
+        Command::GpuBundle(args) => gpu_bundle::run(&args),
         Command::Doctor => doctor::run(),
         Command::Test(args) => test::run(&args),
         Command::Ci => test::run(&test::Args::ci()),

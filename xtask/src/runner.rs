@@ -21,6 +21,13 @@ pub struct Args {
     forwarded: Vec<OsString>,
 }
 
+impl Args {
+    /// The arguments of another command that runs the runner.
+    pub fn new(forwarded: Vec<OsString>) -> Args {
+        Args { forwarded }
+    }
+}
+
 /// Prepares, and runs one of the runner's commands.
 pub fn run(command: &str, args: &Args) -> Result<ExitCode> {
     let (install, forwarded) = split(&args.forwarded);

@@ -1,7 +1,9 @@
 //! The program that runs on the device: the demo and the benchmark. It needs no compiler, so it can be carried to a machine
 //! with a GPU and run there by itself.
 
+mod bench;
 mod demo;
+mod group;
 mod size;
 
 use std::process::ExitCode;
@@ -21,6 +23,11 @@ struct Cli {
 enum Command {
     /// Runs a collective and compares every element with a reference.
     Demo(demo::Demo),
+    /// Measures the primitives.
+    Bench(bench::Options),
+    /// What the benchmark runs to time a process' first launch.
+    #[command(hide = true)]
+    FirstLaunch(bench::FirstLaunch),
 }
 
 fn main() -> ExitCode {
@@ -28,6 +35,8 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let outcome = match Cli::parse().command {
         Command::Demo(demo) => demo.run(),
+        Command::Bench(bench) => bench.run(),
+        Command::FirstLaunch(child) => child.run(),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

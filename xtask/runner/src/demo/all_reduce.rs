@@ -2,204 +2,65 @@
 
 use std::time::Duration;
 
-use anyhow::ensure;
-use warpwire::abi::Rank;
-use warpwire::collective::{AllReduce, Operands};
-use warpwire::device::{Buffer, Device, DeviceKind, Event, Graph, Stream};
+use warpwire::device::{Device, DeviceKind};
 
 use super::table::Row;
+use crate::group::{Enqueue, Group};
 use crate::size::Size;
 
-/// Elements behind each buffer's message that nobody may touch, and what they hold.
-const GUARD: usize = 64;
-const POISON: f32 = -12345.0;
-
-/// The ranks and their buffers, for messages up to the largest size.
+/// The ranks, for messages up to the largest size.
 pub struct Bench {
     device: Device,
-    all_reduce: AllReduce,
-    ranks: Vec<Member>,
-    timeout: Duration,
+    group: Group,
+    ranks: usize,
 }
 
-/// Dropped in this order: the streams wait for their work, then its memory goes.
-struct Member {
-    stream: Stream,
-    input: Buffer<f32>,
-    output: Buffer<f32>,
-}
+/// Rounds by warpwire's kernel.
+const ENQUEUE: &Enqueue<'static> = &|group, rank, operands| {
+    // SAFETY: the operands are the group's own buffers, which live as long as it does, and it synchronizes before it looks at
+    // them.
+    unsafe { group.enqueue(rank, operands) }
+};
 
 impl Bench {
     /// `ranks` ranks that share `device`.
     pub fn new(device: &Device, ranks: usize, sizes: &[Size], timeout: Duration) -> anyhow::Result<Self> {
         let largest = sizes.iter().map(|size| size.0 / size_of::<f32>()).max().unwrap_or(1);
-        let all_reduce = AllReduce::new(&vec![device.clone(); ranks], largest)?;
-        let member = || {
-            Ok(Member {
-                stream: device.stream()?,
-                input: device.allocate(largest + GUARD)?,
-                output: device.allocate(largest + GUARD)?,
-            })
-        };
-        let ranks = (0..ranks).map(|_| member()).collect::<warpwire::Result<_>>()?;
-        Ok(Self { device: device.clone(), all_reduce, ranks, timeout })
+        let group = Group::new(device, ranks, largest, timeout)?;
+        Ok(Self { device: device.clone(), group, ranks })
     }
 
     /// Runs and times one size.
     pub fn row(&mut self, size: Size) -> anyhow::Result<Row> {
         let count = size.0 / size_of::<f32>();
-        let checked = self.check(count)?;
+        let checked = self.group.check(count, ENQUEUE)?;
         let time = self.time(count)?;
-        let ranks = self.ranks.len();
         let algorithm_bandwidth = size.0 as f64 / time.as_secs_f64() / 1e9;
         Ok(Row {
             collective: "allreduce",
             algorithm: "all-pair",
             device: self.device.properties().name.clone(),
-            ranks,
+            ranks: self.ranks,
             bytes: size.0,
             elements: count,
             microseconds: time.as_secs_f64() * 1e6,
             algorithm_bandwidth,
-            bus_bandwidth: algorithm_bandwidth * 2.0 * (ranks - 1) as f64 / ranks as f64,
+            bus_bandwidth: algorithm_bandwidth * 2.0 * (self.ranks - 1) as f64 / self.ranks as f64,
             largest_error: checked.largest_error,
             right: checked.right,
         })
     }
 
-    /// One round out of place and one in place, every element of every rank compared.
-    fn check(&self, count: usize) -> anyhow::Result<Checked> {
-        let inputs: Vec<Vec<f32>> = (0..self.ranks.len()).map(|rank| input(rank, count)).collect();
-        for (rank, data) in self.ranks.iter().zip(&inputs) {
-            for buffer in [&rank.input, &rank.output] {
-                buffer.write(&vec![POISON; buffer.len()])?;
-            }
-            rank.input.write(data)?;
-        }
-        self.round(count, false)?;
-        let mut checked = Checked { largest_error: 0.0, right: true };
-        let mut outputs = Vec::new();
-        for (rank, data) in self.ranks.iter().zip(&inputs) {
-            // Out of place: the input is as it was, and neither buffer is touched behind the message.
-            checked.right &= same_bits(&rank.input.read()?[..count], data);
-            checked.right &= is_poisoned(&rank.input, count)? && is_poisoned(&rank.output, count)?;
-            outputs.push(rank.output.read()?);
-        }
-        checked.compare(&inputs, &outputs[0][..count]);
-        // Every rank adds in the same order, so all have the same bits.
-        checked.right &= outputs.iter().all(|output| same_bits(&output[..count], &outputs[0][..count]));
-
-        self.round(count, true)?;
-        for rank in &self.ranks {
-            checked.right &= same_bits(&rank.input.read()?[..count], &outputs[0][..count]);
-            checked.right &= is_poisoned(&rank.input, count)?;
-        }
-        Ok(checked)
-    }
-
-    /// Queues one round on every rank and waits for it.
-    fn round(&self, count: usize, in_place: bool) -> anyhow::Result<()> {
-        for rank in 0..self.ranks.len() {
-            self.enqueue(rank, count, in_place)?;
-        }
-        // All of them, also where one failed: none may still run when its buffers go.
-        let outcomes: Vec<_> = self.ranks.iter().map(|rank| rank.stream.synchronize()).collect();
-        Ok(outcomes.into_iter().collect::<warpwire::Result<()>>()?)
-    }
-
-    fn enqueue(&self, rank: usize, count: usize, in_place: bool) -> warpwire::Result<()> {
-        let member = &self.ranks[rank];
-        let input = member.input.address();
-        let output = if in_place { input } else { member.output.address() };
-        // SAFETY: the buffers hold `count` elements and live as long as `self`, as does the group; the caller synchronizes
-        // before it looks at them.
-        unsafe {
-            self.all_reduce.enqueue(
-                Rank(rank as u32),
-                &member.stream,
-                Operands { input, output, count },
-                self.timeout,
-            )
-        }
-    }
-
-    /// The time of one round: many are recorded and played at once, so that the host is out of the way; the median of several
-    /// plays, each as long as its slowest rank.
+    /// The time of one round: many are recorded and played at once; the median of several plays.
     fn time(&self, count: usize) -> anyhow::Result<Duration> {
         let (rounds, plays) = match self.device.properties().kind {
             DeviceKind::Cuda => (50, 11),
             DeviceKind::Cpu => (4, 3),
         };
-        let graphs = (0..self.ranks.len())
-            .map(|rank| {
-                self.ranks[rank].stream.capture(|_| (0..rounds).try_for_each(|_| self.enqueue(rank, count, false)))
-            })
-            .collect::<warpwire::Result<Vec<_>>>()?;
-        self.play(&graphs)?; // warms up
-        let mut times = (0..plays).map(|_| self.play(&graphs)).collect::<anyhow::Result<Vec<_>>>()?;
+        let graphs = self.group.record(count, rounds, ENQUEUE)?;
+        self.group.play(&graphs)?; // warms up
+        let mut times = (0..plays).map(|_| self.group.play(&graphs)).collect::<anyhow::Result<Vec<_>>>()?;
         times.sort_unstable();
         Ok(times[times.len() / 2] / rounds)
     }
-
-    fn play(&self, graphs: &[Graph]) -> anyhow::Result<Duration> {
-        let mut marks: Vec<(Event, Event)> = Vec::new();
-        for (rank, graph) in self.ranks.iter().zip(graphs) {
-            let begin = rank.stream.record()?;
-            // SAFETY: as in `enqueue`; the graphs were recorded from it.
-            unsafe { graph.launch(&rank.stream)? };
-            marks.push((begin, rank.stream.record()?));
-        }
-        for rank in &self.ranks {
-            rank.stream.synchronize()?;
-        }
-        // The last rank begins when all the others wait for it: from there on they run together.
-        let last = marks.len() - 1;
-        let time = marks[last].1.elapsed_since(&marks[last].0)?;
-        ensure!(!time.is_zero(), "the device's clock did not advance");
-        Ok(time)
-    }
-}
-
-struct Checked {
-    largest_error: f64,
-    right: bool,
-}
-
-impl Checked {
-    /// Compares with the sum in f64. Each of the `n - 1` additions in f32 rounds by at most half a unit in the last place of
-    /// a partial sum, which the sum of the magnitudes bounds.
-    fn compare(&mut self, inputs: &[Vec<f32>], output: &[f32]) {
-        for (i, &got) in output.iter().enumerate() {
-            let terms = || inputs.iter().map(|input| f64::from(input[i]));
-            let error = (f64::from(got) - terms().sum::<f64>()).abs();
-            let bound = (inputs.len() - 1) as f64 * f64::from(f32::EPSILON) / 2.0 * terms().map(f64::abs).sum::<f64>();
-            // Not `error > bound`: a NaN is wrong too.
-            self.right &= error <= bound;
-            self.largest_error = self.largest_error.max(error);
-        }
-    }
-}
-
-/// A rank's input: numbers between -1 and 1 without a pattern, other ones for each rank and length.
-fn input(rank: usize, count: usize) -> Vec<f32> {
-    let seed = (rank as u64) << 40 | count as u64;
-    (0..count as u64)
-        .map(|i| {
-            // splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
-            let mut z = (seed ^ i << 20).wrapping_add(0x9E37_79B9_7F4A_7C15).wrapping_mul(i | 1);
-            z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-            (z >> 40) as f32 / (1 << 23) as f32 - 1.0
-        })
-        .collect()
-}
-
-fn same_bits(a: &[f32], b: &[f32]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
-}
-
-fn is_poisoned(buffer: &Buffer<f32>, from: usize) -> warpwire::Result<bool> {
-    let mut guard = vec![0.0; GUARD];
-    buffer.read_at(from, &mut guard)?;
-    Ok(guard.iter().all(|&element| element.to_bits() == POISON.to_bits()))
 }

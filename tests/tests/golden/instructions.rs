@@ -1,0 +1,263 @@
+//! C13 to C15: which instruction each access becomes.
+
+use warpwire_tests::ptx::Instruction;
+
+use super::probes::{each, opcodes};
+
+/// Every order and scope that an instruction has, scope by scope, in each the orders as they are listed in
+/// `tests/probes/src/instructions.rs`, in each the 32-bit and the 64-bit form. Written by hand from the PTX ISA, "Data Movement
+/// and Conversion Instructions: ld" and ": st", "Parallel Synchronization and Communication Instructions: atom", ": red" and
+/// ": membar / fence".
+const TABLE: [(&str, &[&str]); 7] = [
+    (
+        "probe_loads",
+        &[
+            "ld.relaxed.cta.global.u32",
+            "ld.relaxed.cta.global.u64",
+            "ld.acquire.cta.global.u32",
+            "ld.acquire.cta.global.u64",
+            "ld.relaxed.gpu.global.u32",
+            "ld.relaxed.gpu.global.u64",
+            "ld.acquire.gpu.global.u32",
+            "ld.acquire.gpu.global.u64",
+            "ld.relaxed.sys.global.u32",
+            "ld.relaxed.sys.global.u64",
+            "ld.acquire.sys.global.u32",
+            "ld.acquire.sys.global.u64",
+        ],
+    ),
+    (
+        "probe_stores",
+        &[
+            "st.relaxed.cta.global.u32",
+            "st.relaxed.cta.global.u64",
+            "st.release.cta.global.u32",
+            "st.release.cta.global.u64",
+            "st.relaxed.gpu.global.u32",
+            "st.relaxed.gpu.global.u64",
+            "st.release.gpu.global.u32",
+            "st.release.gpu.global.u64",
+            "st.relaxed.sys.global.u32",
+            "st.relaxed.sys.global.u64",
+            "st.release.sys.global.u32",
+            "st.release.sys.global.u64",
+        ],
+    ),
+    (
+        "probe_reds",
+        &[
+            "red.relaxed.cta.global.add.u32",
+            "red.relaxed.cta.global.add.u64",
+            "red.release.cta.global.add.u32",
+            "red.release.cta.global.add.u64",
+            "red.relaxed.gpu.global.add.u32",
+            "red.relaxed.gpu.global.add.u64",
+            "red.release.gpu.global.add.u32",
+            "red.release.gpu.global.add.u64",
+            "red.relaxed.sys.global.add.u32",
+            "red.relaxed.sys.global.add.u64",
+            "red.release.sys.global.add.u32",
+            "red.release.sys.global.add.u64",
+        ],
+    ),
+    (
+        "probe_atom_adds",
+        &[
+            "atom.relaxed.cta.global.add.u32",
+            "atom.relaxed.cta.global.add.u64",
+            "atom.acquire.cta.global.add.u32",
+            "atom.acquire.cta.global.add.u64",
+            "atom.release.cta.global.add.u32",
+            "atom.release.cta.global.add.u64",
+            "atom.acq_rel.cta.global.add.u32",
+            "atom.acq_rel.cta.global.add.u64",
+            "atom.relaxed.gpu.global.add.u32",
+            "atom.relaxed.gpu.global.add.u64",
+            "atom.acquire.gpu.global.add.u32",
+            "atom.acquire.gpu.global.add.u64",
+            "atom.release.gpu.global.add.u32",
+            "atom.release.gpu.global.add.u64",
+            "atom.acq_rel.gpu.global.add.u32",
+            "atom.acq_rel.gpu.global.add.u64",
+            "atom.relaxed.sys.global.add.u32",
+            "atom.relaxed.sys.global.add.u64",
+            "atom.acquire.sys.global.add.u32",
+            "atom.acquire.sys.global.add.u64",
+            "atom.release.sys.global.add.u32",
+            "atom.release.sys.global.add.u64",
+            "atom.acq_rel.sys.global.add.u32",
+            "atom.acq_rel.sys.global.add.u64",
+        ],
+    ),
+    (
+        "probe_atom_exchs",
+        &[
+            "atom.relaxed.cta.global.exch.b32",
+            "atom.relaxed.cta.global.exch.b64",
+            "atom.acquire.cta.global.exch.b32",
+            "atom.acquire.cta.global.exch.b64",
+            "atom.release.cta.global.exch.b32",
+            "atom.release.cta.global.exch.b64",
+            "atom.acq_rel.cta.global.exch.b32",
+            "atom.acq_rel.cta.global.exch.b64",
+            "atom.relaxed.gpu.global.exch.b32",
+            "atom.relaxed.gpu.global.exch.b64",
+            "atom.acquire.gpu.global.exch.b32",
+            "atom.acquire.gpu.global.exch.b64",
+            "atom.release.gpu.global.exch.b32",
+            "atom.release.gpu.global.exch.b64",
+            "atom.acq_rel.gpu.global.exch.b32",
+            "atom.acq_rel.gpu.global.exch.b64",
+            "atom.relaxed.sys.global.exch.b32",
+            "atom.relaxed.sys.global.exch.b64",
+            "atom.acquire.sys.global.exch.b32",
+            "atom.acquire.sys.global.exch.b64",
+            "atom.release.sys.global.exch.b32",
+            "atom.release.sys.global.exch.b64",
+            "atom.acq_rel.sys.global.exch.b32",
+            "atom.acq_rel.sys.global.exch.b64",
+        ],
+    ),
+    (
+        "probe_atom_cass",
+        &[
+            "atom.relaxed.cta.global.cas.b32",
+            "atom.relaxed.cta.global.cas.b64",
+            "atom.acquire.cta.global.cas.b32",
+            "atom.acquire.cta.global.cas.b64",
+            "atom.release.cta.global.cas.b32",
+            "atom.release.cta.global.cas.b64",
+            "atom.acq_rel.cta.global.cas.b32",
+            "atom.acq_rel.cta.global.cas.b64",
+            "atom.relaxed.gpu.global.cas.b32",
+            "atom.relaxed.gpu.global.cas.b64",
+            "atom.acquire.gpu.global.cas.b32",
+            "atom.acquire.gpu.global.cas.b64",
+            "atom.release.gpu.global.cas.b32",
+            "atom.release.gpu.global.cas.b64",
+            "atom.acq_rel.gpu.global.cas.b32",
+            "atom.acq_rel.gpu.global.cas.b64",
+            "atom.relaxed.sys.global.cas.b32",
+            "atom.relaxed.sys.global.cas.b64",
+            "atom.acquire.sys.global.cas.b32",
+            "atom.acquire.sys.global.cas.b64",
+            "atom.release.sys.global.cas.b32",
+            "atom.release.sys.global.cas.b64",
+            "atom.acq_rel.sys.global.cas.b32",
+            "atom.acq_rel.sys.global.cas.b64",
+        ],
+    ),
+    (
+        "probe_fences",
+        &[
+            "fence.acq_rel.cta",
+            "fence.sc.cta",
+            "fence.acq_rel.gpu",
+            "fence.sc.gpu",
+            "fence.acq_rel.sys",
+            "fence.sc.sys",
+        ],
+    ),
+];
+
+/// That each also assembles, the builder has checked with ptxas, where there is one.
+#[test]
+fn every_order_and_scope_has_its_own_mnemonic() {
+    each("every_order_and_scope_has_its_own_mnemonic", |probes| {
+        for (entry, expected) in TABLE {
+            let flow = probes.flow(entry);
+            assert_eq!(
+                opcodes(&flow, Instruction::is_communication),
+                expected,
+                "{entry} for {}",
+                probes.arch
+            );
+        }
+    });
+}
+
+#[test]
+fn a_signal_is_one_red_and_nothing_else() {
+    each("a_signal_is_one_red_and_nothing_else", |probes| {
+        for (entry, expected) in [
+            ("probe_signal", "red.release.sys.global.add.u64"),
+            ("probe_signal_relaxed", "red.relaxed.sys.global.add.u64"),
+        ] {
+            let flow = probes.flow(entry);
+            assert_eq!(
+                opcodes(&flow, Instruction::is_communication),
+                [expected],
+                "{entry} for {}",
+                probes.arch
+            );
+        }
+    });
+}
+
+/// Each look at the token is one load with the right order, and a turn of the poll loop has that load and no other.
+#[test]
+fn a_wait_polls_with_one_load_a_turn() {
+    each("a_wait_polls_with_one_load_a_turn", |probes| {
+        for (entry, expected) in [
+            ("probe_wait", "ld.acquire.sys.global.u64"),
+            ("probe_wait_relaxed", "ld.relaxed.sys.global.u64"),
+            ("probe_ll8_read", "ld.volatile.global.b64"),
+            ("probe_ll16_read", "ld.volatile.global.v2.b64"),
+            ("probe_barrier", "ld.acquire.gpu.global.u32"),
+        ] {
+            let flow = probes.flow(entry);
+            let context = format!("{entry} for {}", probes.arch);
+            let looks = flow.opcode(expected);
+            let turns: Vec<_> = looks.iter().filter_map(|&look| flow.turn(look)).collect();
+            assert!(!turns.is_empty(), "{context}: no {expected} stands in a loop");
+            for turn in turns {
+                let path: Vec<_> = turn.path.iter().map(|&i| flow.instructions[i].to_string()).collect();
+                assert_eq!(turn.loads, 1, "{context}: a turn of the poll loop is {path:#?}");
+                assert!(path.len() <= 16, "{context}: a turn of the poll loop is {path:#?}");
+                let others: Vec<_> =
+                    turn.path.iter().filter(|&&i| flow.instructions[i].is_communication()).collect();
+                assert_eq!(others.len(), 1, "{context}: a turn of the poll loop is {path:#?}");
+            }
+            // Whatever other load there is reads the abort word, or the barrier's phase before the first arrival.
+            let rest = opcodes(&flow, |i| i.is_load() && i.opcode != expected);
+            let abort = ["ld.relaxed.sys.global.u32", "ld.relaxed.gpu.global.u32"];
+            assert!(rest.iter().all(|opcode| abort.contains(opcode)), "{context}: {rest:?}");
+        }
+    });
+}
+
+/// Only the relaxed wait may be relaxed, and it pays for no order.
+#[test]
+fn a_wait_has_its_own_order_only() {
+    each("a_wait_has_its_own_order_only", |probes| {
+        assert!(probes.flow("probe_wait").opcode("ld.relaxed.sys.global.u64").is_empty());
+        let relaxed = probes.flow("probe_wait_relaxed");
+        let ordered = |i: &Instruction| i.opcode.contains(".acquire") || i.opcode.starts_with("fence");
+        assert_eq!(opcodes(&relaxed, ordered), [""; 0], "for {}", probes.arch);
+    });
+}
+
+#[test]
+fn a_packet_is_one_access() {
+    each("a_packet_is_one_access", |probes| {
+        for (entry, expected) in
+            [("probe_ll8_write", "st.volatile.global.b64"), ("probe_ll16_write", "st.volatile.global.v2.b64")]
+        {
+            let flow = probes.flow(entry);
+            assert_eq!(
+                opcodes(&flow, Instruction::is_communication),
+                [expected],
+                "{entry} for {}",
+                probes.arch
+            );
+        }
+    });
+}
+
+#[test]
+fn a_barrier_arrives_with_one_red() {
+    each("a_barrier_arrives_with_one_red", |probes| {
+        let flow = probes.flow("probe_barrier");
+        assert_eq!(flow.opcode("red.release.gpu.global.add.u32").len(), 1, "for {}", probes.arch);
+    });
+}

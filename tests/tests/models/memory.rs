@@ -1,0 +1,158 @@
+//! The model's memory: words for the protocols, payloads that they publish, and how the waits are bounded.
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use loom::thread;
+
+use warpwire_device::abi::{WaitError, WaitSite};
+use warpwire_device::arch::{LoadKind, LoadOrder, RmwKind, RmwOrder, Scope, StoreKind, StoreOrder};
+use warpwire_device::mem::Word;
+use warpwire_device::spin::Patience;
+
+/// A word of the model's memory.
+pub struct LoomWord<A: 'static>(&'static A);
+
+impl<A> Clone for LoomWord<A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A> Copy for LoomWord<A> {}
+
+macro_rules! loom_word {
+    ($Atomic:ty: $t:ty) => {
+        impl LoomWord<$Atomic> {
+            /// Made inside the model: loom ties an atomic to the execution that makes it. Leaked, since a word of global memory
+            /// has no owner either; a few bytes an execution.
+            pub fn new(value: $t) -> Self {
+                Self(Box::leak(Box::new(<$Atomic>::new(value))))
+            }
+
+            /// The value when all others have ended.
+            pub fn last(self) -> $t {
+                self.0.load(Ordering::Relaxed)
+            }
+        }
+
+        impl Word for LoomWord<$Atomic> {
+            type Value = $t;
+
+            fn load<O: LoadOrder, S: Scope>(self) -> $t {
+                self.0.load(match O::KIND {
+                    LoadKind::Relaxed => Ordering::Relaxed,
+                    LoadKind::Acquire => Ordering::Acquire,
+                })
+            }
+
+            fn store<O: StoreOrder, S: Scope>(self, value: $t) {
+                self.0.store(value, store_ordering::<O>());
+            }
+
+            fn add<O: StoreOrder, S: Scope>(self, value: $t) {
+                self.0.fetch_add(value, store_ordering::<O>());
+            }
+
+            fn fetch_add<O: RmwOrder, S: Scope>(self, value: $t) -> $t {
+                self.0.fetch_add(
+                    value,
+                    match O::KIND {
+                        RmwKind::Relaxed => Ordering::Relaxed,
+                        RmwKind::Acquire => Ordering::Acquire,
+                        RmwKind::Release => Ordering::Release,
+                        RmwKind::AcqRel => Ordering::AcqRel,
+                    },
+                )
+            }
+        }
+    };
+}
+
+pub fn store_ordering<O: StoreOrder>() -> Ordering {
+    match O::KIND {
+        StoreKind::Relaxed => Ordering::Relaxed,
+        StoreKind::Release => Ordering::Release,
+    }
+}
+
+loom_word!(AtomicU32: u32);
+loom_word!(AtomicU64: u64);
+
+pub type Token = LoomWord<AtomicU64>;
+
+/// Waits as long as it takes. Every vain look lets another thread of the model run, so a loop ends.
+pub struct Endless;
+
+impl Patience for Endless {
+    const LOOKS: u32 = 1;
+
+    fn exhausted(&mut self) -> Option<WaitError> {
+        thread::yield_now();
+        None
+    }
+
+    fn report(&mut self, _: WaitSite, _: WaitError, _: u64, _: u64) {
+        unreachable!("an endless wait does not fail");
+    }
+}
+
+/// Gives up after so many vain looks, at least 1.
+pub struct Looks(pub u32);
+
+impl Patience for Looks {
+    const LOOKS: u32 = 1;
+
+    fn exhausted(&mut self) -> Option<WaitError> {
+        thread::yield_now();
+        self.0 -= 1;
+        (self.0 == 0).then_some(WaitError::Timeout)
+    }
+
+    fn report(&mut self, _: WaitSite, error: WaitError, expected: u64, seen: u64) {
+        assert_eq!(error, WaitError::Timeout);
+        assert_ne!(expected, seen, "a wait that had what it waited for failed");
+    }
+}
+
+/// Memory that no protocol word guards by itself: loom fails the model where two accesses race. Leaked, as the words are.
+#[derive(Clone, Copy)]
+pub struct Payload(&'static UnsafeCell<u64>);
+
+// SAFETY: loom reports a race instead of letting it happen.
+unsafe impl Send for Payload {}
+
+impl Payload {
+    pub fn new() -> Self {
+        Self(Box::leak(Box::new(UnsafeCell::new(0))))
+    }
+
+    pub fn write(self, value: u64) {
+        // SAFETY: loom checks that no other access is concurrent, which is what the model is about.
+        self.0.with_mut(|at| unsafe { *at = value });
+    }
+
+    pub fn read(self) -> u64 {
+        // SAFETY: as above.
+        self.0.with(|at| unsafe { *at })
+    }
+}
+
+/// Runs `model` in every interleaving with at most 3 preemptions.
+pub fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+/// As [`check`], and gives how many executions said that they were complete.
+pub fn check_counting(model: impl Fn() -> bool + Sync + Send + 'static) -> usize {
+    // Not loom's: it counts across executions.
+    let complete = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = std::sync::Arc::clone(&complete);
+    check(move || {
+        if model() {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    complete.load(Ordering::Relaxed)
+}

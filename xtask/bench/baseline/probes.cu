@@ -1,0 +1,51 @@
+// One kernel for each primitive of the baseline, and nothing else in it: the counterparts of tests/probes, whose SASS
+// `cargo xtask sass` sets beside ours.
+#include "primitives.cuh"
+#include "transfer.cuh"
+
+struct ProbeArgs {
+  uint64_t* outbound;
+  Inbound inbound;
+  Policy policy;
+  MemoryChannel channel;
+  uint32_t* barrier;
+  uint8_t* from;
+  uint8_t* to;
+  uint64_t bytes;
+  uint32_t flag;
+  uint32_t value;
+};
+static_assert(sizeof(ProbeArgs) == 152);
+
+#define PROBE(name) extern "C" __global__ void __launch_bounds__(1024) baseline_##name(ProbeArgs args)
+
+PROBE(signal) { signal<true>(args.outbound); }
+PROBE(signal_relaxed) { signal<false>(args.outbound); }
+PROBE(wait) { wait<true>(args.inbound); }
+PROBE(wait_relaxed) { wait<false>(args.inbound); }
+PROBE(poll) { *reinterpret_cast<uint32_t*>(args.to) = poll(args.inbound); }
+PROBE(ll8_write) { Ll8::write(args.to, args.value, args.flag); }
+PROBE(ll16_write) { Ll16::write(args.to, {uint32_t(args.bytes), uint32_t(args.bytes >> 32)}, args.flag); }
+PROBE(ll8_read) { *reinterpret_cast<uint32_t*>(args.to) = read<Ll8>(args.from, args.flag); }
+PROBE(ll16_read) { *reinterpret_cast<uint2*>(args.to) = read<Ll16>(args.from, args.flag); }
+PROBE(copy) { copy(args.to, args.from, args.bytes, threadIdx.x, blockDim.x); }
+PROBE(barrier) { grid_barrier(args.barrier); }
+PROBE(put_packets) {
+  put_packets<Ll16>(args.channel.remote, args.channel.local, args.bytes, args.flag, threadIdx.x, blockDim.x);
+}
+PROBE(unpack_packets) {
+  unpack_packets<Ll16>(args.channel.local, args.channel.packets, args.bytes, args.flag, threadIdx.x, blockDim.x);
+}
+PROBE(store_signal) {
+  *reinterpret_cast<uint32_t*>(args.to) = args.value;
+  signal<true>(args.outbound);
+}
+PROBE(put_signal) {
+  copy(args.channel.remote, args.channel.local, args.bytes, threadIdx.x, blockDim.x);
+  __syncthreads();
+  if (threadIdx.x == 0) signal<true>(args.channel.semaphore.outbound);
+}
+PROBE(wait_load) {
+  wait<true>(args.inbound);
+  if (threadIdx.x == 0) *reinterpret_cast<uint32_t*>(args.to) = *reinterpret_cast<const uint32_t*>(args.from);
+}

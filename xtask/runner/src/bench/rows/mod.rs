@@ -1,0 +1,28 @@
+//! The rows, a file each. A new row is a file here and a line in [`ALL`].
+
+mod all_reduce;
+mod barrier;
+mod bulk;
+mod exchange;
+mod get;
+mod hop;
+mod packets;
+mod put;
+mod start;
+
+use super::case::Row;
+
+pub use start::FirstLaunch;
+
+/// Every row, in the order in which they run.
+pub const ALL: &[Row] = &[
+    hop::ROW,
+    exchange::ROW,
+    put::ROW,
+    get::ROW,
+    bulk::ROW,
+    packets::ROW,
+    barrier::ROW,
+    all_reduce::ROW,
+    start::ROW,
+];

@@ -1,0 +1,115 @@
+//! What every case is given: the device with one stream, the contenders' kernels, and memory to move.
+
+use std::cell::OnceCell;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use warpwire::abi::{ChannelId, PolicyHandle, Rank};
+use warpwire::channel::MemoryChannel;
+use warpwire::device::{Device, DeviceKind, DeviceSelector, Module, Stream, builtin_module};
+
+use super::case::Who;
+use super::kernels::{self, Baseline, Entry, HasBaseline, Peer};
+use super::memory::Memory;
+
+/// How long a wait of ours may last: far beyond what any case takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Others' kernels: files of PTX.
+#[derive(Clone, Debug, Default)]
+pub struct Files {
+    /// The C++ baseline.
+    pub baseline: Option<PathBuf>,
+    /// Another library.
+    pub peer: Option<PathBuf>,
+}
+
+/// The surroundings of a run.
+pub struct Bench {
+    /// The device.
+    pub device: Device,
+    /// How it was asked for.
+    pub selector: DeviceSelector,
+    /// What the baseline was loaded from, where there is one.
+    pub baseline_file: Option<PathBuf>,
+    /// What the cases queue on, unless they need streams of their own.
+    pub stream: Stream,
+    /// A channel for transfers that signal nobody.
+    pub channel: MemoryChannel,
+    ours: Module,
+    baseline: Option<Module>,
+    peer: Option<Module>,
+    memory: OnceCell<Memory>,
+}
+
+impl Bench {
+    /// Loads the kernels: ours, and those of the files that are given.
+    pub fn new(device: Device, selector: DeviceSelector, files: Files) -> anyhow::Result<Self> {
+        let load = |name, path: &Option<PathBuf>| match path {
+            Some(path) => kernels::load(&device, name, path),
+            None => Ok(None),
+        };
+        let (baseline, peer) = (load("baseline", &files.baseline)?, load("peer", &files.peer)?);
+        let [channel, _] = MemoryChannel::between((&device, Rank(0)), (&device, Rank(1)), ChannelId(0))?;
+        Ok(Self {
+            channel,
+            stream: device.stream()?,
+            ours: device.load(builtin_module())?,
+            baseline_file: files.baseline.filter(|_| baseline.is_some()),
+            baseline,
+            peer,
+            memory: OnceCell::new(),
+            device,
+            selector,
+        })
+    }
+
+    /// Whether the device is a GPU.
+    pub fn is_gpu(&self) -> bool {
+        self.device.properties().kind == DeviceKind::Cuda
+    }
+
+    /// What a GPU takes, or the CPU device, which is to end within seconds.
+    pub fn pick<T>(&self, gpu: T, cpu: T) -> T {
+        if self.is_gpu() { gpu } else { cpu }
+    }
+
+    /// An aim that is stated for one H200: it means nothing elsewhere.
+    pub fn aim(&self, on_h200: f64) -> Option<f64> {
+        self.device.properties().name.contains("H200").then_some(on_h200)
+    }
+
+    /// `K` of every contender that has it, ours first; none where we have not.
+    pub fn entries<K: HasBaseline>(&self) -> anyhow::Result<Vec<Entry<K::Args>>> {
+        let Some(ours) = kernels::find::<K>(&self.ours)? else { return Ok(Vec::new()) };
+        let mut entries = vec![Entry::new(Who::Ours, ours)];
+        if let Some(function) =
+            self.baseline.as_ref().map(kernels::find::<Baseline<K>>).transpose()?.flatten()
+        {
+            entries.push(Entry::new(Who::Baseline, function));
+        }
+        if let Some(function) = self.peer.as_ref().map(kernels::find::<Peer<K>>).transpose()?.flatten() {
+            entries.push(Entry::new(Who::Peer, function));
+        }
+        Ok(entries)
+    }
+
+    /// The policy of a launch on [`Bench::stream`].
+    pub fn policy(&self) -> PolicyHandle {
+        self.stream.policy(Rank(0), PATIENCE)
+    }
+
+    /// How long a wait of ours may last.
+    pub fn patience(&self) -> Duration {
+        PATIENCE
+    }
+
+    /// The memory that transfers move, allocated and filled when it is first asked for.
+    pub fn memory(&self) -> anyhow::Result<&Memory> {
+        if let Some(memory) = self.memory.get() {
+            return Ok(memory);
+        }
+        let memory = Memory::new(&self.device, self.pick(1 << 30, 1 << 20))?;
+        Ok(self.memory.get_or_init(|| memory))
+    }
+}

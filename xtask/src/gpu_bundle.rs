@@ -1,0 +1,90 @@
+//! `cargo xtask gpu-bundle`: what a machine with a GPU and no compiler needs to run every check on it, in one folder.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+use crate::bench::{Nvcc, baseline};
+use crate::spinner::Spinner;
+use crate::{cuda_link, workspace};
+
+/// Where the bundle goes, and what may be installed for it.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The folder to write
+    #[arg(long, default_value = "target/gpu-bundle")]
+    out: PathBuf,
+    /// Bring what is missing
+    #[arg(long)]
+    install: bool,
+}
+
+/// The tests that run on a GPU: packages and their test targets.
+const TESTS: [(&str, &str); 1] = [("warpwire-tests", "gpu")];
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    println!("{}", cuda_link::provide(args.install)?);
+    fs::create_dir_all(&args.out).with_context(|| format!("cannot make {}", args.out.display()))?;
+    let features = "warpwire-runner/cuda,halo/cuda";
+    for program in
+        executables(&["build", "--package", "warpwire-runner", "--package", "halo", "--features", features])?
+    {
+        let name = program.file_name().context("a program without a name")?.to_owned();
+        add(&program, &args.out.join(name))?;
+    }
+    for (package, test) in TESTS {
+        let feature = format!("{package}/cuda");
+        let built =
+            executables(&["test", "--no-run", "--package", package, "--test", test, "--features", &feature])?;
+        let [program] = &built[..] else { bail!("cargo built {} programs of the test {test}", built.len()) };
+        add(program, &args.out.join(format!("test-{test}")))?;
+    }
+    let spinner = Spinner::new();
+    let nvcc = Nvcc::provide(args.install, &spinner);
+    spinner.clear();
+    match nvcc? {
+        Some(nvcc) => nvcc.compile(&baseline("kernels.cu"), "sm_90", &[], &args.out.join("baseline.ptx"))?,
+        None => println!("no C++ baseline: there is no nvcc; --install brings one from PyPI"),
+    }
+    let script = args.out.join("gpu");
+    fs::copy(workspace::root().join(".ci/gpu"), &script).context("cannot copy .ci/gpu")?;
+    println!("{}: copy the folder to a machine with a GPU, and run it there", workspace::shown(&script));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds with cargo in release, and gives the programs that came of it.
+fn executables(arguments: &[&str]) -> Result<Vec<PathBuf>> {
+    let cargo: OsString = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(arguments).args([
+        "--release",
+        "--message-format=json-render-diagnostics",
+        "--manifest-path",
+    ]);
+    command.arg(workspace::root().join("Cargo.toml")).stderr(std::process::Stdio::inherit());
+    let output = command.output().context("cannot run cargo")?;
+    if !output.status.success() {
+        bail!("cargo {} failed", arguments.join(" "));
+    }
+    let text = String::from_utf8(output.stdout).context("cargo's messages are no UTF-8")?;
+    let messages = text.lines().map(serde_json::from_str::<serde_json::Value>);
+    let executable = |message: serde_json::Value| message["executable"].as_str().map(PathBuf::from);
+    messages
+        .filter_map(|message| message.map(executable).transpose())
+        .collect::<Result<_, _>>()
+        .context("cargo's messages")
+}
+
+/// Copies a program without its symbols, which would be most of it.
+fn add(program: &Path, to: &Path) -> Result<()> {
+    fs::copy(program, to)
+        .with_context(|| format!("cannot copy {} to {}", program.display(), to.display()))?;
+    // Without `strip` the bundle is only larger.
+    let _ = Command::new("strip").arg(to).status();
+    println!("{}", workspace::shown(to));
+    Ok(())
+}
