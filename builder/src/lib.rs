@@ -29,7 +29,7 @@
 //!
 //! # Layers
 //!
-//! [`ptx`] < `symbols`, `bounds`, `lint` (text to text) < `process`, `sources`, [`manifest`], [`toolchain`], [`cuda`],
+//! [`ptx`] < `symbols`, `bounds`, `lint` (text to text) < `process`, `sources`, [`manifest`], [`debian`], [`toolchain`], [`cuda`],
 //! `codegen`, `compile` (files and programs) < `pipeline` (one architecture) < `builder`, `output`.
 //!
 //! # Features
@@ -53,6 +53,8 @@ mod codegen;
 mod compile;
 #[cfg(feature = "compile")]
 pub mod cuda;
+#[cfg(feature = "compile")]
+pub mod debian;
 #[cfg(feature = "compile")]
 pub mod environment;
 #[cfg(feature = "compile")]
@@ -86,5 +88,5 @@ pub use {
     manifest::Manifest,
     output::Output,
     progress::{Progress, Silent},
-    sources::Sources,
+    sources::{Sources, sha256},
 };

@@ -94,7 +94,7 @@ impl Sources {
 }
 
 /// SHA-256 of some bytes, in hexadecimal.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
+pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 

@@ -15,6 +15,9 @@ use crate::spin::{self, Look, Patience, Policy};
 
 const PHASE: u32 = 1 << 31;
 
+/// How long a block leaves the word alone behind its arrival.
+const QUIET_NS: u32 = 100;
+
 /// One block's view of the barrier's word: arrive, then wait.
 #[derive(Clone, Copy, Debug)]
 pub struct PhaseWord<W> {
@@ -46,6 +49,8 @@ impl<W: Word<Value = u32>> PhaseWord<W> {
     #[inline(always)]
     pub fn wait(&mut self, rank: Rank, patience: impl Patience) -> Result<(), WaitError> {
         let (word, phase) = (self.word, self.phase);
+        // No barrier is passed sooner, and until then looks would only stand in the way of the other blocks' arrivals.
+        arch::sleep_ns(QUIET_NS);
         let site = WaitSite { kind: WaitKind::Barrier, peer: rank, channel: ChannelId(0) };
         spin::wait(patience, site, u64::from(phase ^ PHASE), || {
             let seen = word.load::<Acquire, Gpu>();

@@ -8,13 +8,15 @@
 //! Each module imports only from those before it:
 //!
 //! 0. [`abi`]: types that device and host share, every layout asserted.
-//! 1. [`arch`]: the instructions. The only `asm!` of the crate; `arch::nvptx` and `arch::cpu` have the same names.
-//! 2. [`mem`]: words that both sides of a protocol touch; [`coop`]: the group of threads that calls a primitive.
-//! 3. [`spin`]: waits that end.
-//! 4. The protocols: [`semaphore`], [`packet`], [`copy`], `bulk` (sm_90 and newer), [`barrier`], [`reduce`].
-//! 5. [`memory_channel`]: composes them over a peer's mapped memory, and adds no protocol of its own.
+//! 1. [`half`], then [`fp8`]: the floating-point types that the language does not have, in integer arithmetic.
+//! 2. [`arch`]: the instructions. The only `asm!` of the crate; `arch::nvptx` and `arch::cpu` have the same names.
+//! 3. [`mem`]: words that both sides of a protocol touch; [`coop`]: the group of threads that calls a primitive; [`types`]:
+//!    the element types in vectors.
+//! 4. [`spin`]: waits that end.
+//! 5. The protocols: [`semaphore`], [`packet`], [`copy`], `bulk` (sm_90 and newer), [`barrier`], [`reduce`].
+//! 6. [`memory_channel`]: composes them over a peer's mapped memory, and adds no protocol of its own.
 //!
-//! [`kernel`], which declares what is launched, needs `abi` and `arch` alone.
+//! [`mod@kernel`], which declares what is launched, needs `abi` and `arch` alone.
 //!
 //! # Who calls
 //!
@@ -41,10 +43,16 @@
 extern crate std;
 
 pub mod abi;
+
+pub mod half;
+
+pub mod fp8;
+
 pub mod arch;
 
 pub mod coop;
 pub mod mem;
+pub mod types;
 
 pub mod spin;
 

@@ -204,22 +204,11 @@ pub unsafe fn read<P: Wire>(at: Global<P>, flag: Flag, source: Source<'_>) -> Re
     })
 }
 
-/// Packets at equal distances that a thread waits for together.
-#[derive(Clone, Copy, Debug)]
-pub struct Batch<P> {
-    /// The first packet.
-    pub first: Global<P>,
-    /// Bytes from one to the next.
-    pub stride: u64,
-    /// How many are left from the first on, counted in steps of `left_step`: packet `k` is there where
-    /// `left > k * left_step`.
-    pub left: i64,
-    /// See there.
-    pub left_step: u32,
-}
-
-/// Waits for the first `N` packets of a batch; the payload of one that is not there is arbitrary, and nothing is read. All are
-/// looked at at once, so the wait is as long as the last packet's. Called by a thread. `source` says whose packet `k` is.
+/// Waits for `N` packets together. All are looked at at once, so the wait is as long as the last packet's. Called by a thread.
+///
+/// Each call of `places` gives a function that names the places in their order, one a call, and whether there is a packet; the
+/// payload of one that is not there is arbitrary, and nothing is read. `place` names the `k`th place and its source again,
+/// for the report of one that did not come.
 ///
 /// # Errors
 ///
@@ -229,38 +218,42 @@ pub struct Batch<P> {
 ///
 /// Each packet that is there is aligned, mapped to this device and live.
 #[inline(always)]
-pub unsafe fn read_batch<'a, P: Wire, const N: usize>(
+pub unsafe fn read_batch<'a, P: Wire, F: FnMut() -> (Global<P>, bool), const N: usize>(
     flag: Flag,
-    batch: Batch<P>,
-    source: impl Fn(usize) -> Source<'a>,
+    places: impl Fn() -> F,
+    place: impl Fn(u32) -> (Global<P>, Source<'a>),
 ) -> Result<[P::Payload; N], WaitError> {
-    let mut looks_left = BATCH_LOOKS;
     loop {
-        let mut at = Steps::from(batch.first, batch.stride);
-        let mut there = Steps::left(batch.left, batch.left_step);
-        // SAFETY: the caller's contract.
-        let looks: [Look<P::Payload>; N] =
-            core::array::from_fn(|_| unsafe { P::look_if(there.next_is_left(), at.next_address(), flag) });
-        let mut missing = N;
-        for k in 0..N {
-            if matches!(looks[k], Look::Pending(_)) {
-                missing = k;
+        let mut looks_left = BATCH_LOOKS;
+        let missing = loop {
+            let mut next = places();
+            let looks: [Look<P::Payload>; N] = core::array::from_fn(|_| {
+                let (at, there) = next();
+                // SAFETY: the caller's contract.
+                unsafe { P::look_if(there, at, flag) }
+            });
+            let mut missing = N;
+            for k in 0..N {
+                if matches!(looks[k], Look::Pending(_)) {
+                    missing = k;
+                }
             }
-        }
-        if missing == N {
-            // The default is never taken: all are ready.
-            return Ok(core::array::from_fn(|k| {
-                if let Look::Ready(payload) = looks[k] { payload } else { Default::default() }
-            }));
-        }
-        looks_left -= 1;
-        if looks_left == 0 {
-            // Long enough for the policy to be asked: wait for one that lacks, so that a report names it.
-            // SAFETY: the caller's contract: a packet that is not ready is there.
-            unsafe { read(batch.first.byte_add(missing as u64 * batch.stride), flag, source(missing)) }?;
-            looks_left = BATCH_LOOKS;
-        }
-        arch::pause();
+            if missing == N {
+                // The default is never taken: all are ready.
+                return Ok(core::array::from_fn(|k| {
+                    if let Look::Ready(payload) = looks[k] { payload } else { Default::default() }
+                }));
+            }
+            looks_left -= 1;
+            if looks_left == 0 {
+                break missing as u32;
+            }
+            arch::pause();
+        };
+        // Long enough for the policy to be asked: wait for one that lacks, so that a report names it.
+        let (at, source) = place(missing);
+        // SAFETY: the caller's contract: a packet that is not ready is there.
+        unsafe { read(at, flag, source) }?;
     }
 }
 
@@ -297,34 +290,62 @@ pub unsafe fn copy_to_packets<P: Wire, G: Group>(
     // Whole payloads that one access loads; the rest, or all of a misaligned source, goes byte by byte.
     let whole = if src.address().is_multiple_of(P::PAYLOAD_BYTES) { bytes / P::PAYLOAD_BYTES } else { 0 };
     let packets = packets_for::<P>(bytes);
-    let step = u64::from(group.size());
-    let mut i = u64::from(group.rank());
-    while i + (IN_FLIGHT as u64 - 1) * step < whole {
-        let (from, to) = (src.byte_add(i * P::PAYLOAD_BYTES), dst.add(i));
-        let at = |k: usize| k as u64 * step;
-        // SAFETY: packet `i + k * step`, below `whole`.
-        let payloads: [P::Payload; IN_FLIGHT] = core::array::from_fn(|k| unsafe {
-            P::Payload::load_weak(from.byte_add(at(k) * P::PAYLOAD_BYTES).cast())
-        });
-        for k in 0..IN_FLIGHT {
-            // SAFETY: as above.
-            unsafe { P::write(to.add(at(k)), payloads[k], flag) };
+    let (first, step) = (u64::from(group.rank()), u64::from(group.size()));
+    let (mut to, mut from) = (dst.add(first), src.byte_add(first * P::PAYLOAD_BYTES));
+    // Whole payloads from this thread's first on; below 1 there is none left for it.
+    let mut left = whole as i64 - first as i64;
+    // SAFETY: places from this thread's first on, `step` apart, of which `left` tells how many there are.
+    unsafe {
+        // In this order a short message comes to its one packet a thread by one comparison.
+        if left > step as i64 {
+            while left > 3 * step as i64 {
+                (to, from) = pack::<P, 4>(to, from, step, flag);
+                left -= 4 * step as i64;
+            }
+            if left > step as i64 {
+                (to, from) = pack::<P, 2>(to, from, step, flag);
+                left -= 2 * step as i64;
+            }
         }
-        i += IN_FLIGHT as u64 * step;
+        if left > 0 {
+            pack::<P, 1>(to, from, step, flag);
+        }
     }
+    let mut i = whole + first;
     while i < packets {
         let from = src.byte_add(i * P::PAYLOAD_BYTES);
-        // SAFETY: packet `i`, below `packets`; aligned where it is below `whole`.
-        unsafe {
-            let payload = if i < whole {
-                P::Payload::load_weak(from.cast())
-            } else {
-                P::gather(from, payload_of::<P>(i, bytes))
-            };
-            P::write(dst.add(i), payload, flag);
-        }
+        // SAFETY: packet `i`, below `packets`.
+        unsafe { P::write(dst.add(i), P::gather(from, payload_of::<P>(i, bytes)), flag) };
         i = arch::advance(i, step);
     }
+}
+
+/// `N` packets, `step` apart: all loads, then all stores. Gives the places behind them.
+///
+/// # Safety
+///
+/// They lie inside both ranges; the payloads are aligned.
+#[inline(always)]
+unsafe fn pack<P: Wire, const N: usize>(
+    to: Global<P>,
+    from: Global<u8>,
+    step: u64,
+    flag: Flag,
+) -> (Global<P>, Global<u8>)
+where
+    P::Payload: Element,
+{
+    let mut at = Steps::from(from, step * P::PAYLOAD_BYTES);
+    // SAFETY: the caller's contract.
+    let payloads: [P::Payload; N] =
+        core::array::from_fn(|_| unsafe { P::Payload::load_weak(at.next_address()) });
+    let behind = at.next_address();
+    let mut at = Steps::from(to, step * size_of::<P>() as u64);
+    for k in 0..N {
+        // SAFETY: the caller's contract.
+        unsafe { P::write(at.next_address(), payloads[k], flag) };
+    }
+    (at.next_address(), behind)
 }
 
 /// Bytes that packet `i` of `bytes` bytes carries.
@@ -359,33 +380,33 @@ where
     let packets = packets_for::<P>(bytes);
     let step = u64::from(group.size());
     let mut i = u64::from(group.rank());
-    while i < whole {
-        let batch = Batch {
-            first: src.add(i),
-            stride: step * size_of::<P>() as u64,
-            left: (whole - i) as i64,
-            left_step: group.size(),
+    let stride = step * size_of::<P>() as u64;
+    while i + (IN_FLIGHT as u64 - 1) * step < whole {
+        let from = src.add(i);
+        let places = || {
+            let mut at = Steps::from(from, stride);
+            move || (at.next_address(), true)
         };
-        // SAFETY: packet `i + k * step` is there where it is below `whole`.
-        let payloads: [P::Payload; IN_FLIGHT] = unsafe { read_batch(flag, batch, |_| source) }?;
+        // SAFETY: packet `i + k * step`, below `whole`.
+        let payloads: [P::Payload; IN_FLIGHT] =
+            unsafe { read_batch(flag, places, |k| (from.byte_add(u64::from(k) * stride), source)) }?;
         let mut at = Steps::from(dst.byte_add(i * P::PAYLOAD_BYTES), step * P::PAYLOAD_BYTES);
-        let mut there = Steps::left(batch.left, batch.left_step);
         for k in 0..IN_FLIGHT {
-            let to = at.next_address();
-            if there.next_is_left() {
-                // SAFETY: as above; aligned, since there are whole payloads.
-                unsafe { P::Payload::store_weak(to, payloads[k]) };
-            }
+            // SAFETY: as above; aligned, since there are whole payloads.
+            unsafe { P::Payload::store_weak(at.next_address(), payloads[k]) };
         }
         i += IN_FLIGHT as u64 * step;
     }
-    // What no one access stores: the last packet's few bytes, or all of a misaligned destination.
-    let mut i = whole + u64::from(group.rank());
     while i < packets {
-        // SAFETY: packet `i`, below `packets`.
+        let to = dst.byte_add(i * P::PAYLOAD_BYTES);
+        // SAFETY: packet `i`, below `packets`; aligned where it is below `whole`.
         unsafe {
             let payload = read(src.add(i), flag, source)?;
-            P::scatter(dst.byte_add(i * P::PAYLOAD_BYTES), payload, payload_of::<P>(i, bytes));
+            if i < whole {
+                P::Payload::store_weak(to.cast(), payload);
+            } else {
+                P::scatter(to, payload, payload_of::<P>(i, bytes));
+            }
         }
         i = arch::advance(i, step);
     }

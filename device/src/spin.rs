@@ -157,19 +157,23 @@ fn wait_with<P: Patience, T>(
     expected: u64,
     mut look: impl FnMut() -> Look<T>,
 ) -> Result<T, WaitError> {
-    let mut looks = P::LOOKS;
     loop {
-        let seen = match look() {
-            Look::Ready(value) => return Ok(value),
-            Look::Pending(seen) => seen,
-        };
-        looks -= 1;
-        if looks == 0 {
-            if let Some(error) = patience.exhausted() {
-                patience.report(site, error, expected, seen);
-                return Err(error);
+        let mut looks = P::LOOKS;
+        // Two loops, so that the inner one is a look, a compare and a count.
+        let seen = loop {
+            let seen = match look() {
+                Look::Ready(value) => return Ok(value),
+                Look::Pending(seen) => seen,
+            };
+            looks -= 1;
+            if looks == 0 {
+                break seen;
             }
-            looks = P::LOOKS;
+            arch::pause();
+        };
+        if let Some(error) = patience.exhausted() {
+            patience.report(site, error, expected, seen);
+            return Err(error);
         }
         arch::pause();
     }

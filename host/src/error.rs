@@ -1,13 +1,21 @@
 //! What can go wrong, and what to do about it.
 
+mod bootstrap;
+mod data_type;
+mod handle_kind;
 mod kind;
+mod memory;
 mod words;
 
 use std::io;
 
 use warpwire_device::abi::{ChannelId, Rank, WaitError, WaitKind};
 
+pub use bootstrap::{BootstrapError, Departure, Refusal};
+pub use data_type::DataTypeError;
+pub use handle_kind::HandleKind;
 pub use kind::ErrorKind;
+pub use memory::{Attempts, MemoryError};
 pub use words::ThreadLimit;
 use words::{architectures, kind_words, outcome_words};
 
@@ -94,6 +102,21 @@ pub enum Error {
         /// What is known of the room there is; begins with its own separator, or is empty.
         detail: String,
     },
+
+    /// Memory of a kind that the device, or the call, does not give.
+    #[error("{device} gives no {memory} here: {remedy}")]
+    NoSuchMemory {
+        /// The device's name.
+        device: String,
+        /// What memory was asked for.
+        memory: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+
+    /// Memory that several processes or devices reach.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
 
     /// An allocation of no elements.
     #[error("a buffer of 0 elements was asked for: a buffer has at least one")]
@@ -445,6 +468,14 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+
+    /// Ranks did not find each other, or one is gone.
+    #[error(transparent)]
+    Bootstrap(#[from] BootstrapError),
+
+    /// Element types that do not go together.
+    #[error(transparent)]
+    DataType(#[from] DataTypeError),
 
     /// Some threads of a block wait at a barrier that the others will never come to.
     #[error(

@@ -2,24 +2,32 @@
 //!
 //! # Layers
 //!
-//! Each module imports only from those before it: [`error`], `env` < [`device`] < [`semaphore`], [`channel`] <
-//! [`collective`]. Of the device crate the host names only [`abi`], the kernels' table, and the CPU
-//! half that runs them.
+//! Each module imports only from those before it: [`error`], `env` < [`data_type`], [`device`], `hip` < [`memory`],
+//! [`convert`] < [`semaphore`] < [`channel`] < [`collective`]. Of the device crate the host names only [`abi`], the element
+//! types, the kernels' table, and the CPU half that runs them.
 //!
 //! # Two devices
 //!
 //! A [`device::Device`] is a GPU (feature `cuda`) or the CPU device, which runs the same kernels from the same source:
 //! blocks as threads, GPU threads as coroutines. The API is the same, and so are its limits and errors.
 
+pub mod data_type;
 pub mod device;
 pub mod error;
+#[cfg(feature = "hip")]
+pub mod hip;
+
+pub mod bootstrap;
+
+pub mod memory;
 
 pub mod channel;
+pub mod convert;
 pub mod semaphore;
 
 pub mod collective;
 
 mod env;
 
-pub use error::{Error, ErrorKind, Result};
-pub use warpwire_device::{abi, kernel};
+pub use error::{Error, ErrorKind, MemoryError, Result};
+pub use warpwire_device::{abi, kernel, types};

@@ -8,9 +8,10 @@ use warpwire_device::abi::{
 
 use crate::device::{Buffer, Device, HostBuffer};
 use crate::error::Result;
+use crate::memory::{RegisteredMemory, Token, TokenPool, Transports};
 
-/// Where in a side's buffer its words lie, in 8-byte words: the token, which peers write, and the count of waits, which the
-/// side itself writes, each on a cache line (128 bytes) of its own.
+/// Where in a buffer of its own a side's words lie, in 8-byte words: the token, which peers write, and the count of waits,
+/// which the side itself writes, each on a cache line (128 bytes) of its own.
 const TOKEN: u64 = 0;
 const EXPECTED: u64 = 16;
 const WORDS: usize = 32;
@@ -18,29 +19,66 @@ const WORDS: usize = 32;
 /// One rank's side of a semaphore between devices: the token that the peer signals, and this side's count of waits.
 #[derive(Debug)]
 pub struct SemaphoreSide {
-    words: Buffer<u64>,
+    words: Words,
+}
+
+#[derive(Debug)]
+enum Words {
+    /// A buffer of the side's own, in this process alone.
+    Own(Buffer<u64>),
+    /// Slots of a pool, which peers in other processes can map.
+    Pooled { token: Token, expected: Token },
 }
 
 impl SemaphoreSide {
-    /// A side in `device`'s memory that no signal has reached.
+    /// A side in `device`'s memory that no signal has reached, for peers in this process.
     ///
     /// # Errors
     ///
     /// The allocation's.
     pub fn new(device: &Device) -> Result<Self> {
-        Ok(Self { words: device.allocate(WORDS)? })
+        Ok(Self { words: Words::Own(device.allocate(WORDS)?) })
+    }
+
+    /// A side in slots of `pool` that no signal has reached, for peers in other processes too. Its slots go back to the pool
+    /// when it is dropped: by then nobody may signal it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TokenPool::take`].
+    pub fn in_pool(pool: &TokenPool) -> Result<Self> {
+        Ok(Self { words: Words::Pooled { token: pool.take()?, expected: pool.take()? } })
     }
 
     /// The token: what a peer's outbound side adds to.
     #[must_use]
     pub fn token(&self) -> Global<u64> {
-        self.words.address().add(TOKEN)
+        match &self.words {
+            Words::Own(words) => words.address().add(TOKEN),
+            Words::Pooled { token, .. } => token.address(),
+        }
+    }
+
+    /// The token as memory that a peer in another process can be told of.
+    ///
+    /// # Errors
+    ///
+    /// As for [`RegisteredMemory::of`]; the token of a side that is in no pool cannot be mapped by others.
+    pub fn register_token(&self, transports: Transports) -> Result<RegisteredMemory> {
+        match &self.words {
+            Words::Own(words) => RegisteredMemory::of(&words.part(TOKEN as usize, 1)?, transports),
+            Words::Pooled { token, .. } => token.register(transports),
+        }
     }
 
     /// What a kernel waits through for signals of `peer`.
     #[must_use]
     pub fn inbound(&self, peer: Rank, channel: ChannelId) -> InboundHandle {
-        InboundHandle { token: self.token(), expected: self.words.address().add(EXPECTED), peer, channel }
+        let expected = match &self.words {
+            Words::Own(words) => words.address().add(EXPECTED),
+            Words::Pooled { expected, .. } => expected.address(),
+        };
+        InboundHandle { token: self.token(), expected, peer, channel }
     }
 
     /// What a kernel of this side needs: waits on this side's token, signals the peer's at `peer_token`, mapped here.
@@ -58,7 +96,10 @@ impl SemaphoreSide {
     ///
     /// The driver's.
     pub fn reset(&self) -> Result<()> {
-        self.words.fill_bytes(0)
+        match &self.words {
+            Words::Own(words) => words.fill_bytes(0),
+            Words::Pooled { token, expected } => token.reset().and_then(|()| expected.reset()),
+        }
     }
 }
 

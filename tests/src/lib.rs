@@ -5,6 +5,7 @@ pub mod accuracy;
 pub mod board;
 pub mod bytes;
 pub mod checks;
+pub mod gfx942;
 pub mod group;
 pub mod ptx;
 pub mod reference;

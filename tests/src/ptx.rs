@@ -50,6 +50,18 @@ impl Instruction {
         self.is(&["atom", "red"])
     }
 
+    /// What stands in brackets: the register with the address that it accesses.
+    #[must_use]
+    pub fn address(&self) -> Option<&str> {
+        self.operands.split_once('[')?.1.split_once(']').map(|(address, _)| address)
+    }
+
+    /// Whether it may leave the way that the text goes: a branch with a condition.
+    #[must_use]
+    pub fn is_choice(&self) -> bool {
+        self.is(&["bra"]) && !self.guard.is_empty()
+    }
+
     /// Whether it touches memory, orders accesses or waits for other threads.
     #[must_use]
     pub fn is_communication(&self) -> bool {
@@ -68,13 +80,11 @@ pub struct Flow {
     successors: Vec<Vec<usize>>,
 }
 
-/// A path from an instruction back to itself.
+/// A path from an instruction back to itself: one turn of a loop, or of several turns that a compiler has unrolled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// The instructions on it, the first one being where it begins.
+    /// The positions of the instructions on it, the first one being where it begins.
     pub path: Vec<usize>,
-    /// Loads on it.
-    pub loads: usize,
 }
 
 impl Flow {
@@ -174,8 +184,32 @@ impl Flow {
             path.push(*came_from.get(path.last()?)?);
         }
         path.reverse();
-        let loads = path.iter().filter(|&&i| self.instructions[i].is_load()).count();
-        Some(Turn { path, loads })
+        Some(Turn { path })
+    }
+
+    /// A turn that begins with a load, cut in front of each load: one look and what follows it, or more where a compiler has
+    /// unrolled the loop.
+    #[must_use]
+    pub fn looks(&self, turn: &Turn) -> Vec<Vec<&Instruction>> {
+        let mut looks: Vec<Vec<&Instruction>> = Vec::new();
+        for instruction in turn.path.iter().map(|&i| &self.instructions[i]) {
+            match looks.last_mut() {
+                Some(look) if !instruction.is_load() => look.push(instruction),
+                _ => looks.push(vec![instruction]),
+            }
+        }
+        looks
+    }
+
+    /// Whether instruction `at` polls: a load in a loop whose cheapest turn reads nothing but with this very instruction.
+    #[must_use]
+    pub fn polls(&self, at: usize) -> bool {
+        let same = |other: &Instruction| {
+            let own = &self.instructions[at];
+            (&other.opcode, other.address()) == (&own.opcode, own.address())
+        };
+        self.instructions[at].is_load()
+            && self.turn(at).is_some_and(|turn| self.looks(&turn).iter().all(|look| same(look[0])))
     }
 }
 
@@ -259,10 +293,19 @@ mod tests {
     #[test]
     fn the_cheapest_turn_leaves_the_cold_path_out() {
         let flow = Flow::parse(LOOP);
-        let turn = flow.turn(2).unwrap();
-        assert_eq!((turn.path, turn.loads), (vec![2, 3, 4, 5], 1));
-        assert_eq!(flow.turn(7).unwrap().loads, 2);
+        assert_eq!(flow.turn(2).unwrap().path, [2, 3, 4, 5]);
+        assert_eq!(flow.looks(&flow.turn(2).unwrap()).len(), 1);
+        assert_eq!(flow.looks(&flow.turn(7).unwrap()).len(), 2);
         assert_eq!(flow.turn(1), None);
+        assert!(flow.polls(2) && !flow.polls(7) && !flow.polls(1));
+    }
+
+    #[test]
+    fn an_unrolled_loop_still_polls() {
+        let look = "ld.acquire.sys.global.u64 %rd3, [%rd1]; setp.ne.b64 %p1, %rd3, 0; @%p1 bra $L3;";
+        let flow = Flow::parse(&format!("$L1: {look} {look} @%p2 bra $L1; bra.uni $L1; $L3: ret;"));
+        let looks = flow.turn(0).map(|turn| flow.looks(&turn).len());
+        assert_eq!((looks, flow.polls(0), flow.polls(3)), (Some(2), true, true));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use warpwire_device::abi::ElementType;
 use warpwire_device::reduce::{Accumulator, Max, Min, Operation, Reduction, Sum, reduce};
 use warpwire_device::types::{
     Bf16, E4m3, E4m3B15, E5m2, Extended, F16, Lanes, Number, Range, Standard, Vector,
@@ -129,6 +130,32 @@ fn identity<T: Lanes<4>, A: Accumulator<T> + Lanes<4>, O: Operation>(codes: impl
         let alone = Reduction::<T, O, A, 4>::new(term).finish();
         assert_eq!(Reduction::<T, O, A, 4>::empty().with(term).finish(), alone, "{term:?}");
     }
+}
+
+/// What is allowed at run time is what compiles.
+#[test]
+fn accumulators_by_name_are_those_by_type() {
+    fn pair<T: Number, A: Accumulator<T>>() -> (ElementType, ElementType) {
+        (T::TYPE, A::TYPE)
+    }
+    macro_rules! pairs {
+        ($($T:ty: $($A:ty),*;)*) => { [$($(pair::<$T, $A>()),*),*] };
+    }
+    let by_type = pairs! {
+        f32: f32;
+        F16: F16, f32;
+        Bf16: Bf16, f32;
+        E4m3: E4m3, F16, f32;
+        E5m2: E5m2, F16, f32;
+        E4m3B15<Standard>: E4m3B15<Standard>, F16, f32;
+        E4m3B15<Extended>: E4m3B15<Extended>, F16, f32;
+        u8: u8;
+        i32: i32;
+        u32: u32;
+    };
+    let by_name =
+        ElementType::ALL.into_iter().flat_map(|of| of.accumulators().iter().map(move |&wide| (of, wide)));
+    assert_eq!(by_name.collect::<Vec<_>>(), by_type);
 }
 
 #[test]

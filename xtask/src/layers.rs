@@ -75,8 +75,8 @@ const TABLES: [Table; 3] = [
         layers: &[
             &["error"],
             &["env"],
-            &["device", "verbs"],
-            &["memory", "bootstrap"],
+            &["data_type", "device", "hip", "verbs"],
+            &["memory", "bootstrap", "convert"],
             &["connection"],
             &["semaphore", "fifo"],
             &["proxy"],
@@ -87,7 +87,7 @@ const TABLES: [Table; 3] = [
         assembly_in: &[],
         foreign: &[Foreign {
             krate: "warpwire_device",
-            modules: &["abi", "kernel", "fifo", "semaphore"],
+            modules: &["abi", "kernel", "fifo", "semaphore", "types"],
             // The CPU device stands for the hardware that `arch` speaks to.
             exception: Some(("device", &["arch"])),
         }],

@@ -1,6 +1,7 @@
 //! The project's commands. `cargo xtask help` lists them; each is one module here.
 
 mod bench;
+mod build_hip;
 mod build_ptx;
 mod cuda_link;
 mod doctor;
@@ -27,6 +28,8 @@ struct Cli {
 enum Command {
     /// Build the kernels to PTX, with a line for each architecture and kernel
     BuildPtx(build_ptx::Args),
+    /// Compile the gfx942 sibling of the fp8 conversions with hipcc
+    BuildHip(build_hip::Args),
     /// Run the collectives on the CPU device or on GPUs, and check every element
     Demo(runner::Args),
     /// Measure the primitives, beside a C++ baseline
@@ -50,6 +53,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::BuildPtx(args) => build_ptx::run(&args),
+        Command::BuildHip(args) => build_hip::run(&args),
         Command::Demo(args) => runner::run("demo", &args),
         Command::Bench(args) => bench::run(args),
         Command::Sass(args) => sass::run(&args),

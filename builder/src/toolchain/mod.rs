@@ -9,7 +9,6 @@
 //! 4. the one that [`provide`] unpacked into the tools' folder.
 
 mod candidate;
-mod debian;
 mod provide;
 
 pub use candidate::{Candidate, Unusable};
@@ -96,7 +95,7 @@ impl Search {
         let system = Some(PathBuf::from("/usr/bin/rustc")).filter(|rustc| rustc.is_file());
         let system = system.filter(|rustc| active.as_ref() != Some(rustc));
         let unpacked = self.unpacked_root();
-        let libraries = debian::library_folder(&unpacked);
+        let libraries = crate::debian::library_folder(&unpacked);
         let unpacked = Some(unpacked.join("usr/bin/rustc")).filter(|rustc| rustc.is_file());
         vec![
             Candidate::examine(Origin::Active, active, None),

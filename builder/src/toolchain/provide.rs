@@ -1,6 +1,7 @@
 //! Brings a compiler where there is none: `--install`.
 
-use super::{NoToolchain, Search, Toolchain, debian};
+use super::{NoToolchain, Search, Toolchain};
+use crate::debian::{self, Packages};
 use crate::process;
 use crate::progress::Progress;
 use std::fmt;
@@ -54,6 +55,14 @@ fn still_missing(missing: NoToolchain) -> String {
     format!("done, yet no compiler is usable ({})", reasons.join("; "))
 }
 
+/// The compiler and the sources of its `core`. Only linking needs what is left out, and PTX is never linked; or every system
+/// has it.
+const PACKAGES: Packages = Packages {
+    what: "the compiler",
+    names: &["rustc-web", "rust-web-src"],
+    not_needed: &["gcc", "binutils", "libc6-dev", "libc-dev", "libc6", "libgcc-s1"],
+};
+
 #[derive(Clone, Copy)]
 enum Method {
     RustupComponent,
@@ -80,8 +89,8 @@ impl Method {
                 command.args(["component", "add", "rust-src"]).current_dir(&search.folder);
                 process::output(&mut command).map(drop).map_err(|error| error.to_string())
             }
-            Method::Unpack => debian::unpack(search, progress),
-            Method::AptInstall => debian::install(),
+            Method::Unpack => debian::unpack(&PACKAGES, &search.unpacked_root(), &search.tools, progress),
+            Method::AptInstall => debian::install(&PACKAGES),
         }
     }
 }

@@ -21,8 +21,8 @@ use warpwire_device::abi::{
 };
 use warpwire_device::arch::{self, Params};
 use warpwire_device::coop::{Block, Grid, Group, SyncGroup};
-use warpwire_device::mem::Element;
-use warpwire_device::packet::{self, Batch, Source, Wire, packets_for};
+use warpwire_device::mem::{Element, Steps};
+use warpwire_device::packet::{self, Source, Wire, packets_for};
 use warpwire_device::spin::Policy;
 use warpwire_device::{kernel, rank_entry, reduce};
 
@@ -169,34 +169,26 @@ unsafe fn all_pair(
         }
     }
 
-    // SAFETY: `rank` is below `ranks`.
-    let own = unsafe { rank_entry!(args, AllPairArgs, scratch, rank) }.add(rows);
-    let output: Global<u8> = args.output.cast();
-    let output_aligned = output.address().is_multiple_of(Ll16::PAYLOAD_BYTES);
-    let mut i = first;
-    while i < packets {
-        // SAFETY: packet `i` of the input, which only this thread may have overwritten, and has not yet.
-        let mine = unsafe { load(input, i, bytes, aligned) };
-        // SAFETY: slot `i` of each row of this rank's own scratch.
-        let sum = unsafe {
-            sum_of_rows(own.add(i), args.slots * size_of::<Ll16>() as u32, mine, rank, ranks, flag, policy)
-        }?;
-        let length = bytes - i * Ll16::PAYLOAD_BYTES;
-        let to = output.byte_add(i * Ll16::PAYLOAD_BYTES);
-        // SAFETY: packet `i` of the output.
-        unsafe {
-            if length < Ll16::PAYLOAD_BYTES {
-                u32::store_weak(to.cast(), sum as u32);
-            } else if output_aligned {
-                u64::store_weak(to.cast(), sum);
-            } else {
-                u32::store_weak(to.cast(), sum as u32);
-                u32::store_weak(to.cast().add(1), (sum >> 32) as u32);
-            }
+    let receive = Receive {
+        // SAFETY: `rank` is below `ranks`.
+        own: unsafe { rank_entry!(args, AllPairArgs, scratch, rank) }.add(rows),
+        input,
+        output: args.output.cast(),
+        bytes,
+        slots: args.slots,
+        rank,
+        peers: ranks - 1,
+        flag,
+        policy,
+    };
+    // SAFETY: the launch's contract: this rank's own scratch, input and output; the thread's own packets.
+    unsafe {
+        match ranks {
+            2 => receive.few::<1, 2, 2>(),
+            3 | 4 => receive.few::<3, 1, 3>(),
+            _ => receive.many::<7>(),
         }
-        i += step;
     }
-    Ok(())
 }
 
 #[inline(always)]
@@ -223,49 +215,166 @@ unsafe fn load(input: Global<u8>, i: u64, bytes: u64, aligned: bool) -> u64 {
     }
 }
 
-/// Rows that a thread looks at together: those of all the other ranks of a node of 8, in one latency.
-const ROWS: usize = 7;
-
-/// The sum of one slot over all rows, in the order of the ranks, `mine` in its own place.
-///
-/// # Safety
-///
-/// A slot of this rank's scratch lies `row * stride` bytes behind `slot`, for each row below `ranks - 1`.
-#[inline(always)]
-unsafe fn sum_of_rows(
-    slot: Global<Ll16>,
-    stride: u32,
-    mine: u64,
+/// What a rank receives, reduces and writes back.
+struct Receive<'a> {
+    /// Slot 0 of the first row of this round's half.
+    own: Global<Ll16>,
+    input: Global<u8>,
+    output: Global<u8>,
+    bytes: u64,
+    slots: u32,
     rank: u32,
-    ranks: u32,
+    peers: u32,
     flag: Flag,
-    policy: &Policy,
-) -> Result<u64, WaitError> {
-    let peers = ranks - 1;
-    let mut sum = reduce::IDENTITY_F32X2;
-    let mut base = 0;
-    while base < peers {
-        let peer = |k: usize| base + k as u32;
-        // Peer `p` is rank `p`, or one more from this rank on.
-        let source =
-            |k| Source { policy, peer: Rank(peer(k) + u32::from(peer(k) >= rank)), channel: ChannelId(0) };
-        let batch = Batch {
-            first: slot.byte_add(u64::from(base * stride)),
-            stride: u64::from(stride),
-            left: i64::from(peers - base),
-            left_step: 1,
-        };
-        // SAFETY: the caller's contract.
-        let terms: [u64; ROWS] = unsafe { packet::read_batch(flag, batch, source) }?;
-        for k in 0..ROWS {
-            if peer(k) == rank && rank < peers {
+    policy: &'a Policy,
+}
+
+impl Receive<'_> {
+    /// The calling thread's packets where there are at most `ROWS` peers: `PACKETS` at a time, all rows of each looked at
+    /// together; `N` is their product. The fewer the peers, the more packets it takes to have as many looks in flight.
+    ///
+    /// # Safety
+    ///
+    /// As for the kernel's launch.
+    #[inline(always)]
+    unsafe fn few<const ROWS: usize, const PACKETS: usize, const N: usize>(&self) -> Result<(), WaitError> {
+        const { assert!(ROWS * PACKETS == N) };
+        let packets = packets_for::<Ll16>(self.bytes);
+        let step = u64::from(Grid.size());
+        let mut i = u64::from(Grid.rank());
+        while i < packets {
+            // SAFETY: the caller's contract, here and below.
+            let terms: [u64; N] = unsafe { self.terms::<ROWS, PACKETS, N>(i, 0) }?;
+            for k in 0..PACKETS {
+                let at = i + k as u64 * step;
+                if at < packets {
+                    // SAFETY: packet `at`, whose input only this thread may have overwritten, and has not yet.
+                    unsafe {
+                        let mine = self.mine(at);
+                        let rows = core::array::from_fn(|row| terms[k * ROWS + row]);
+                        self.write(at, self.sum::<ROWS>(reduce::IDENTITY_F32X2, &rows, 0, mine));
+                    }
+                }
+            }
+            i += PACKETS as u64 * step;
+        }
+        Ok(())
+    }
+
+    /// The calling thread's packets, one at a time, for any number of peers: `ROWS` rows looked at together.
+    ///
+    /// # Safety
+    ///
+    /// As for the kernel's launch.
+    #[inline(always)]
+    unsafe fn many<const ROWS: usize>(&self) -> Result<(), WaitError> {
+        let packets = packets_for::<Ll16>(self.bytes);
+        let mut i = u64::from(Grid.rank());
+        while i < packets {
+            // SAFETY: packet `i`, whose input only this thread may have overwritten, and has not yet.
+            let mine = unsafe { self.mine(i) };
+            let (mut sum, mut base) = (reduce::IDENTITY_F32X2, 0);
+            while base < self.peers {
+                // SAFETY: the caller's contract.
+                let terms: [u64; ROWS] = unsafe { self.terms::<ROWS, 1, ROWS>(i, base) }?;
+                sum = self.sum(sum, &terms, base, mine);
+                base += ROWS as u32;
+            }
+            // SAFETY: as above.
+            unsafe { self.write(i, sum) };
+            i += u64::from(Grid.size());
+        }
+        Ok(())
+    }
+
+    /// `sum` and the terms of the peers from `base` on, in the order of the ranks, `mine` in its place among them.
+    #[inline(always)]
+    fn sum<const ROWS: usize>(&self, mut sum: u64, terms: &[u64; ROWS], base: u32, mine: u64) -> u64 {
+        for row in 0..ROWS {
+            let peer = base + row as u32;
+            if peer == self.rank && peer < self.peers {
                 sum = reduce::sum_f32x2(sum, mine);
             }
-            if peer(k) < peers {
-                sum = reduce::sum_f32x2(sum, terms[k]);
+            if peer < self.peers {
+                sum = reduce::sum_f32x2(sum, terms[row]);
             }
         }
-        base += ROWS as u32;
+        // The last rank comes behind all its peers.
+        let last = self.rank == self.peers && base + ROWS as u32 >= self.peers;
+        if last { reduce::sum_f32x2(sum, mine) } else { sum }
     }
-    Ok(if rank == peers { reduce::sum_f32x2(sum, mine) } else { sum })
+
+    /// `ROWS` rows from `base` on of `PACKETS` packets from `i` on, a grid's size apart.
+    ///
+    /// # Safety
+    ///
+    /// As for the kernel's launch.
+    #[inline(always)]
+    unsafe fn terms<const ROWS: usize, const PACKETS: usize, const N: usize>(
+        &self,
+        i: u64,
+        base: u32,
+    ) -> Result<[u64; N], WaitError> {
+        let left = (packets_for::<Ll16>(self.bytes) - i) as i64;
+        let row_bytes = u64::from(self.slots) * size_of::<Ll16>() as u64;
+        let packet_bytes = u64::from(Grid.size()) * size_of::<Ll16>() as u64;
+        let first = self.own.add(i).byte_add(u64::from(base) * row_bytes);
+        let rows_left = i64::from(self.peers - base);
+        let places = || {
+            let (mut packet, mut left) = (Steps::from(first, packet_bytes), Steps::left(left, Grid.size()));
+            let (mut row, mut rows, mut there, mut k) = (Steps::from(first, 0), Steps::left(0, 0), false, 0);
+            move || {
+                if k % ROWS == 0 {
+                    row = Steps::from(packet.next_address::<Ll16>(), row_bytes);
+                    rows = Steps::left(rows_left, 1);
+                    there = left.next_is_left();
+                }
+                k += 1;
+                (row.next_address(), there & rows.next_is_left())
+            }
+        };
+        let place = |k: u32| {
+            let (packet, row) = (u64::from(k / ROWS as u32), k % ROWS as u32);
+            let at = first.byte_add(packet * packet_bytes + u64::from(row) * row_bytes);
+            let peer = base + row;
+            // Peer `p` is rank `p`, or one more from this rank on.
+            let peer = Rank(peer + u32::from(peer >= self.rank));
+            (at, Source { policy: self.policy, peer, channel: ChannelId(0) })
+        };
+        // SAFETY: the caller's contract: slots of this rank's own scratch.
+        unsafe { packet::read_batch(self.flag, places, place) }
+    }
+
+    /// This rank's own packet `i`.
+    ///
+    /// # Safety
+    ///
+    /// As for the kernel's launch; the packet is one of the message's.
+    #[inline(always)]
+    unsafe fn mine(&self, i: u64) -> u64 {
+        // SAFETY: packet `i` begins inside the input.
+        unsafe { load(self.input, i, self.bytes, self.input.address().is_multiple_of(Ll16::PAYLOAD_BYTES)) }
+    }
+
+    /// Writes packet `i` of the output.
+    ///
+    /// # Safety
+    ///
+    /// As for the kernel's launch; the packet is one of the message's.
+    #[inline(always)]
+    unsafe fn write(&self, i: u64, sum: u64) {
+        let at = i * Ll16::PAYLOAD_BYTES;
+        let to = self.output.byte_add(at);
+        // SAFETY: the caller's contract.
+        unsafe {
+            if self.bytes - at < Ll16::PAYLOAD_BYTES {
+                u32::store_weak(to.cast(), sum as u32);
+            } else if self.output.address().is_multiple_of(Ll16::PAYLOAD_BYTES) {
+                u64::store_weak(to.cast(), sum);
+            } else {
+                u32::store_weak(to.cast(), sum as u32);
+                u32::store_weak(to.cast().add(1), (sum >> 32) as u32);
+            }
+        }
+    }
 }

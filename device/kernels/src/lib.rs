@@ -10,6 +10,7 @@
 
 pub mod all_pair;
 pub mod barrier;
+pub mod convert;
 pub mod ping_pong;
 pub mod transfer;
 
@@ -20,6 +21,14 @@ module! {
     pub static MODULE = [
         all_pair::AllReduceAllPair,
         barrier::BarrierRounds,
+        convert::E4m3B15ExtendedToF16,
+        convert::E4m3B15ExtendedToF32,
+        convert::E4m3B15ToF16,
+        convert::E4m3B15ToF32,
+        convert::F16ToE4m3B15,
+        convert::F16ToE4m3B15Extended,
+        convert::F32ToE4m3B15,
+        convert::F32ToE4m3B15Extended,
         ping_pong::PacketPingPong8,
         ping_pong::PacketPingPong16,
         ping_pong::PutPingPong,

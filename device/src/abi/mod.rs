@@ -4,6 +4,7 @@
 //! asserted in `layout`. The host fills these structs and passes them to a kernel by value, so a change of layout is a
 //! change of protocol.
 
+mod element_type;
 mod global;
 mod handles;
 mod ids;
@@ -12,6 +13,7 @@ mod layout;
 mod packet;
 mod status;
 
+pub use element_type::ElementType;
 pub use global::{Global, Pod};
 pub use handles::{
     BarrierHandle, HostSemaphoreHandle, InboundHandle, MemoryChannelBaseHandle, MemoryChannelHandle,

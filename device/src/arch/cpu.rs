@@ -4,6 +4,10 @@
 //! mappings, of the others. Where no lane is set (a test that calls a protocol from a plain thread), the caller is the one
 //! thread of the one block of a grid.
 
+mod cvt;
+mod multimem;
+mod simd;
+
 use core::cell::Cell;
 use core::ptr::NonNull;
 use core::sync::atomic::{self, AtomicU32, AtomicU64, Ordering};
@@ -14,6 +18,10 @@ use super::{
     FenceKind, FenceOrder, LoadKind, LoadOrder, RmwKind, RmwOrder, Scope, StoreKind, StoreOrder, WARP_SIZE,
 };
 use crate::abi::Global;
+
+pub use cvt::*;
+pub use multimem::*;
+pub use simd::*;
 
 /// What the CPU device does for a lane that has to wait for others.
 pub trait LaneRuntime {
@@ -176,6 +184,11 @@ pub fn warp_shuffle(value: u32, lane: u32) -> u32 {
         result = values[lane.min(values.len() - 1)] as u32;
     });
     result
+}
+
+/// Lets others run: a GPU's sleep is shorter than any of the operating system's.
+pub fn sleep_ns(_duration: u32) {
+    pause();
 }
 
 /// Lets others run between two looks at a word.
@@ -353,6 +366,12 @@ macro_rules! plain {
 }
 
 plain!(u8: load_weak_u8, store_weak_u8);
+plain!(u16: load_weak_u16, store_weak_u16);
+plain!(u32: load_streaming_u32, store_streaming_u32);
+plain!([u32; 2]: load_weak_v2_u32, store_weak_v2_u32);
+plain!([u32; 2]: load_streaming_v2_u32, store_streaming_v2_u32);
+plain!([u32; 4]: load_weak_v4_u32, store_weak_v4_u32);
+plain!([u32; 4]: load_streaming_v4_u32, store_streaming_v4_u32);
 plain!([u64; 2]: load_weak_v2_u64, store_weak_v2_u64);
 plain!([u64; 2]: load_streaming_v2_u64, store_streaming_v2_u64);
 

@@ -15,6 +15,8 @@
 
 mod order;
 mod params;
+#[cfg(not(warpwire_sm90))]
+mod soft;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod cpu;

@@ -3,21 +3,13 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::slice;
+use std::sync::Arc;
 
 use warpwire_device::abi::{Global, Pod};
 
-use super::Device;
-use super::driver::DriverMemory;
+use super::driver::{DriverMemory, MemoryRequest};
+use super::{Device, HandleKinds, MemoryKind, MemoryOptions};
 use crate::error::{Error, Result};
-
-/// Where memory lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MemoryKind {
-    /// In the device.
-    Device,
-    /// In the host, pinned and mapped to the device: both reach it while kernels run.
-    Host,
-}
 
 /// What every driver aligns an allocation to.
 const ALIGNMENT: usize = 256;
@@ -25,13 +17,15 @@ const ALIGNMENT: usize = 256;
 /// `len` elements of some device's memory, freed on drop.
 struct Allocation<T> {
     device: Device,
-    memory: Box<dyn DriverMemory>,
+    memory: Arc<dyn DriverMemory>,
+    /// Where in the memory the first element lies, in bytes.
+    offset: u64,
     len: usize,
     element: PhantomData<T>,
 }
 
 impl<T: Pod> Allocation<T> {
-    fn new(device: &Device, len: usize, kind: MemoryKind) -> Result<Self> {
+    fn new(device: &Device, len: usize, options: MemoryOptions) -> Result<Self> {
         const { assert!(align_of::<T>() <= ALIGNMENT, "drivers align to 256 bytes") };
         let overflow = Error::SizeOverflow { len, element_bytes: size_of::<T>() };
         let bytes = len
@@ -41,14 +35,20 @@ impl<T: Pod> Allocation<T> {
         if bytes == 0 {
             return Err(Error::EmptyAllocation);
         }
-        let memory = device.driver().allocate(bytes, kind)?;
+        let MemoryOptions { kind, zeroed, exportable } = options;
+        let handles = match kind {
+            MemoryKind::Virtual if exportable => device.virtual_handles(),
+            _ => HandleKinds::empty(),
+        };
+        let memory = device.driver().allocate(MemoryRequest { bytes, kind, zeroed, handles })?;
         debug_assert!(memory.address().is_multiple_of(ALIGNMENT as u64), "drivers align to 256 bytes");
-        Ok(Self { device: device.clone(), memory, len, element: PhantomData })
+        Ok(Self { device: device.clone(), memory, offset: 0, len, element: PhantomData })
     }
 
     fn address(&self) -> Global<T> {
-        // SAFETY: the allocation's own address in the device's global memory, aligned for `T`: `new` asserts it.
-        unsafe { Global::from_address(self.memory.address()) }
+        // SAFETY: the allocation's own address in the device's global memory, aligned for `T`: `new` asserts it, and
+        // `Buffer::of_memory` asks for it.
+        unsafe { Global::from_address(self.memory.address() + self.offset) }
     }
 
     /// The address of element `offset`, if `len` elements from there lie inside.
@@ -100,7 +100,7 @@ impl<T: Pod> Allocation<T> {
 
     fn fill_bytes(&self, value: u8) -> Result<()> {
         // SAFETY: the whole of this live allocation; otherwise as in `write_at`.
-        unsafe { self.device.driver().fill(self.memory.address(), value, self.len * size_of::<T>()) }
+        unsafe { self.device.driver().fill(self.address().address(), value, self.len * size_of::<T>()) }
     }
 
     fn fmt(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -117,7 +117,7 @@ macro_rules! buffer {
 
         impl<T: Pod> $Buffer<T> {
             pub(super) fn new(device: &Device, len: usize) -> Result<Self> {
-                Ok(Self { allocation: Allocation::new(device, len, $kind)? })
+                Ok(Self { allocation: Allocation::new(device, len, MemoryOptions::new($kind))? })
             }
 
             /// The device that reaches it.
@@ -133,7 +133,13 @@ macro_rules! buffer {
                 self.allocation.len
             }
 
-            /// Where the device's kernels find it. At least 256-byte aligned.
+            /// What memory it is in.
+            #[must_use]
+            pub fn kind(&self) -> MemoryKind {
+                self.allocation.memory.kind()
+            }
+
+            /// Where the device's kernels find it. At least 256-byte aligned where this process has allocated it.
             #[must_use]
             pub fn address(&self) -> Global<T> {
                 self.allocation.address()
@@ -207,6 +213,45 @@ buffer! {
     /// It is what host and kernels talk through while kernels run: through [`HostBuffer::as_ptr`], with atomic accesses. The
     /// other methods are for when no kernel touches it.
     HostBuffer, MemoryKind::Host
+}
+
+impl<T: Pod> Buffer<T> {
+    pub(super) fn with(device: &Device, len: usize, options: MemoryOptions) -> Result<Self> {
+        Ok(Self { allocation: Allocation::new(device, len, options)? })
+    }
+
+    /// `len` elements from byte `offset` of `memory` on, which is that long; fails where they are not aligned.
+    pub(crate) fn of_memory(
+        device: &Device,
+        memory: Arc<dyn DriverMemory>,
+        offset: u64,
+        len: usize,
+    ) -> Result<Self> {
+        let (address, alignment) = (memory.address() + offset, align_of::<T>() as u64);
+        if !address.is_multiple_of(alignment) {
+            return Err(Error::Misaligned { what: "buffer", address, alignment });
+        }
+        let device = device.clone();
+        Ok(Self { allocation: Allocation { device, memory, offset, len, element: PhantomData } })
+    }
+
+    /// `len` elements from element `offset` on, as a buffer of their own, which keeps the memory as this one does.
+    pub(crate) fn part(&self, offset: usize, len: usize) -> Result<Self> {
+        let address = self.allocation.range("take", offset, len)?;
+        let memory = Arc::clone(&self.allocation.memory);
+        let from = address - memory.address();
+        Self::of_memory(self.device(), memory, from, len)
+    }
+
+    /// What it lies in, and where in that it begins, in bytes.
+    pub(crate) fn memory(&self) -> (&Arc<dyn DriverMemory>, u64) {
+        (&self.allocation.memory, self.allocation.offset)
+    }
+
+    /// Its length in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.len() * size_of::<T>()) as u64
+    }
 }
 
 impl<T: Pod> HostBuffer<T> {

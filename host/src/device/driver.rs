@@ -3,58 +3,33 @@
 //!
 //! Addresses are `u64`s of the device's own address space. The typed, owning forms are in the sibling modules.
 
+mod memory;
+
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use warpwire_device::abi::LaunchLimits;
 
-use super::{LaunchConfig, MemoryKind, ModuleSource, Properties};
+pub(crate) use memory::{
+    Allocated, AllocationId, DriverMemory, DriverMulticast, DriverMulticastMapping, MemoryDriver,
+    MemoryRequest, MulticastPlace, MulticastShape, OPAQUE_BYTES, OpenMember, Payload, ShareMember,
+    not_shareable,
+};
+
+use super::{LaunchConfig, ModuleSource, Properties};
 use crate::error::Result;
 
 /// One device.
-pub(crate) trait Driver: Debug + Send + Sync {
+pub(crate) trait Driver: MemoryDriver {
     /// What it is.
     fn properties(&self) -> &Properties;
-
-    /// `bytes` zeroed bytes, aligned to at least 256; never 0 of them.
-    fn allocate(&self, bytes: usize, kind: MemoryKind) -> Result<Box<dyn DriverMemory>>;
-
-    /// Copies from the host, and returns when the bytes are there.
-    ///
-    /// # Safety
-    ///
-    /// `destination` is this device's, live, `source.len()` bytes long, and no work in flight touches it.
-    unsafe fn write(&self, destination: u64, source: &[u8]) -> Result<()>;
-
-    /// Copies to the host, and returns when the bytes are there.
-    ///
-    /// # Safety
-    ///
-    /// `source` is this device's, live, `destination.len()` bytes long, and no work in flight writes it.
-    unsafe fn read(&self, source: u64, destination: &mut [u8]) -> Result<()>;
-
-    /// Sets `bytes` bytes to `value`, and returns when they are.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Driver::write`].
-    unsafe fn fill(&self, destination: u64, value: u8, bytes: usize) -> Result<()>;
 
     /// A new stream: work on it runs in order, beside the work of other streams.
     fn stream(&self) -> Result<Arc<dyn DriverStream>>;
 
     /// Loads the module's code for this device.
     fn load(&self, source: &ModuleSource) -> Result<Arc<dyn DriverModule>>;
-}
-
-/// An allocation; freed when it is dropped.
-pub(crate) trait DriverMemory: Debug + Send + Sync {
-    /// Where the device sees it.
-    fn address(&self) -> u64;
-
-    /// Where the host sees it; null where it does not.
-    fn host_pointer(&self) -> *mut u8;
 }
 
 /// A module's code on one device.
@@ -94,6 +69,13 @@ pub(crate) trait DriverStream: Debug + Send + Sync {
     ///
     /// Both ranges are the device's and live until the copy has ended; they do not overlap.
     unsafe fn copy(&self, destination: u64, source: u64, bytes: usize) -> Result<()>;
+
+    /// Queues setting `bytes` bytes to `value`.
+    ///
+    /// # Safety
+    ///
+    /// The range is the device's and live until that has ended.
+    unsafe fn fill(&self, destination: u64, value: u8, bytes: usize) -> Result<()>;
 
     /// Waits for everything queued so far.
     fn synchronize(&self) -> Result<()>;

@@ -18,20 +18,23 @@
 
 mod board;
 mod buffer;
+mod capabilities;
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
-mod driver;
+pub(crate) mod driver;
 mod graph;
 mod launch;
+mod memory_kind;
 mod module;
 mod properties;
 mod selector;
 mod stream;
 
-pub use buffer::{Buffer, HostBuffer, MemoryKind};
+pub use buffer::{Buffer, HostBuffer};
 pub use graph::Graph;
 pub use launch::LaunchConfig;
+pub use memory_kind::{AddressRange, HandleKinds, MemoryInfo, MemoryKind, MemoryOptions};
 pub use module::{Function, Module, ModuleSource, builtin_module};
 pub use properties::{DeviceKind, Properties};
 pub use selector::DeviceSelector;
@@ -41,7 +44,8 @@ use std::sync::Arc;
 
 use warpwire_device::abi::Pod;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, HandleKind, MemoryError, Result};
+use capabilities::Capabilities;
 use driver::Driver;
 
 /// A device that runs kernels. A cheap clone: all clones are the same device.
@@ -54,6 +58,7 @@ pub struct Device {
 struct Inner {
     driver: Arc<dyn Driver>,
     selection_note: Option<String>,
+    capabilities: Capabilities,
 }
 
 impl Device {
@@ -78,7 +83,11 @@ impl Device {
         if let Some(note) = &selection_note {
             tracing::info!(device = %driver.properties().name, "{note}");
         }
-        Ok(Self { inner: Arc::new(Inner { driver, selection_note }) })
+        Ok(Self::of_driver(driver, selection_note))
+    }
+
+    pub(crate) fn of_driver(driver: Arc<dyn Driver>, selection_note: Option<String>) -> Self {
+        Self { inner: Arc::new(Inner { driver, selection_note, capabilities: Capabilities::default() }) }
     }
 
     /// Its name and limits.
@@ -100,6 +109,66 @@ impl Device {
     /// [`Error::EmptyAllocation`], [`Error::SizeOverflow`], [`Error::OutOfMemory`].
     pub fn allocate<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
         Buffer::new(self, len)
+    }
+
+    /// `len` elements of the device's memory, of the kind and in the state that `options` ask for. Virtual memory is rounded
+    /// up to whole granules, and can be exported by every kind of handle that works here ([`Device::handle_kinds`]).
+    ///
+    /// ```
+    /// use warpwire::device::{Device, DeviceSelector, MemoryKind, MemoryOptions};
+    ///
+    /// # fn main() -> warpwire::Result<()> {
+    /// let device = Device::open(DeviceSelector::Cpu)?;
+    /// let private = MemoryOptions::new(MemoryKind::Virtual).exportable(false);
+    /// let buffer = device.allocate_with::<f32>(1000, private)?;
+    /// assert_eq!(buffer.kind(), MemoryKind::Virtual);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::allocate`]; [`Error::NoSuchMemory`] for [`MemoryKind::Host`] (see [`Device::allocate_host`]),
+    /// [`MemoryKind::Imported`], and what the device has not.
+    pub fn allocate_with<T: Pod>(&self, len: usize, options: MemoryOptions) -> Result<Buffer<T>> {
+        let remedy = match options.kind {
+            MemoryKind::Device | MemoryKind::Plain | MemoryKind::Virtual => {
+                return Buffer::with(self, len, options);
+            }
+            MemoryKind::Host => "call Device::allocate_host",
+            MemoryKind::Imported => "open a handle of it (memory::SharedHandle)",
+        };
+        Err(Error::NoSuchMemory {
+            device: self.properties().name.clone(),
+            memory: options.kind.words(),
+            remedy,
+        })
+    }
+
+    /// `len` zeroed elements that other processes can map: virtual memory where it can be exported, else plain memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::allocate`]; [`MemoryError::HandleUnavailable`] where no kind of handle works.
+    pub fn allocate_shareable<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
+        let kind = if !self.virtual_handles().is_empty() {
+            MemoryKind::Virtual
+        } else if let Err(reason) = self.try_handle(HandleKind::CudaIpc) {
+            let device = self.properties().name.clone();
+            return Err(MemoryError::HandleUnavailable { kind: HandleKind::CudaIpc, device, reason }.into());
+        } else {
+            MemoryKind::Plain
+        };
+        self.allocate_with(len, MemoryOptions::new(kind))
+    }
+
+    /// How much memory there is, and how much of it is free. For the CPU device, the host's.
+    ///
+    /// # Errors
+    ///
+    /// The driver's.
+    pub fn memory_info(&self) -> Result<MemoryInfo> {
+        self.driver().memory_info()
     }
 
     /// `len` zeroed elements of host memory that the device reaches too.
@@ -136,12 +205,17 @@ impl Device {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
+    /// A number that no other device has as long as this one is open.
+    pub(crate) fn identity(&self) -> usize {
+        Arc::as_ptr(&self.inner).addr()
+    }
+
     /// Fails where `owner` is another device.
-    fn expect_own(&self, owner: &Self, what: &'static str) -> Result<()> {
+    pub(crate) fn expect_own(&self, owner: &Self, what: &'static str) -> Result<()> {
         if self.is_same(owner) { Ok(()) } else { Err(Error::ForeignObject { what }) }
     }
 
-    fn driver(&self) -> &dyn Driver {
+    pub(crate) fn driver(&self) -> &dyn Driver {
         &*self.inner.driver
     }
 }
@@ -153,5 +227,16 @@ fn open_cuda(ordinal: u32) -> Result<Arc<dyn Driver>> {
 
 #[cfg(not(feature = "cuda"))]
 fn open_cuda(_ordinal: u32) -> Result<Arc<dyn Driver>> {
+    Err(Error::CudaDisabled)
+}
+
+/// The names of the GPUs, and for each pair, by rows, whether the first reaches the second's memory.
+#[cfg(feature = "cuda")]
+pub(crate) fn cuda_peers() -> Result<(Vec<String>, Vec<bool>)> {
+    cuda::peers()
+}
+
+#[cfg(not(feature = "cuda"))]
+pub(crate) fn cuda_peers() -> Result<(Vec<String>, Vec<bool>)> {
     Err(Error::CudaDisabled)
 }

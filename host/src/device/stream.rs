@@ -152,6 +152,23 @@ impl Stream {
         unsafe { self.driver.copy(destination.address(), source.address(), bytes) }
     }
 
+    /// Queues setting `bytes` bytes to `value`.
+    ///
+    /// # Errors
+    ///
+    /// The driver's.
+    ///
+    /// # Safety
+    ///
+    /// The range is this device's, live and touched by nobody else until that has ended.
+    pub unsafe fn fill(&self, destination: Global<u8>, value: u8, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller's contract.
+        unsafe { self.driver.fill(destination.address(), value, bytes) }
+    }
+
     /// Waits for everything queued so far.
     ///
     /// # Errors

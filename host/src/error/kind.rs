@@ -26,6 +26,10 @@ pub enum ErrorKind {
     Aborted,
     /// The object is in a state that does not allow it.
     State,
+    /// Another rank is gone.
+    PeerLost,
+    /// A rank and the job that it came to do not belong together, or the owner of memory does not hand it over.
+    Refused,
     /// The driver or the operating system failed.
     Driver,
     /// A kernel's code broke its own rules.
@@ -53,7 +57,9 @@ impl Error {
             Self::NoSuchRank { .. } | Self::NoSuchDevice { .. } | Self::UnknownKernel { .. } => {
                 ErrorKind::NotFound
             }
-            Self::NoPeerAccess | Self::NoCode { .. } | Self::PtxTooNew { .. } => ErrorKind::Unsupported,
+            Self::NoPeerAccess | Self::NoSuchMemory { .. } | Self::NoCode { .. } | Self::PtxTooNew { .. } => {
+                ErrorKind::Unsupported
+            }
             Self::CudaDisabled | Self::Unavailable { .. } => ErrorKind::Unavailable,
             Self::OutOfMemory { .. } => ErrorKind::OutOfMemory,
             Self::TooManyThreads { .. }
@@ -63,10 +69,13 @@ impl Error {
             | Self::TooManyStreams { .. } => ErrorKind::Limit,
             Self::WaitFailed { outcome: WaitError::Timeout, .. } => ErrorKind::Timeout,
             Self::WaitFailed { outcome: WaitError::Aborted, .. } => ErrorKind::Aborted,
+            Self::Memory(error) => error.kind(),
             Self::CaptureActive { .. } | Self::NotCapturing | Self::StreamBusy { .. } => ErrorKind::State,
             Self::Driver { .. } | Self::System { .. } | Self::InvalidPtx { .. } | Self::ModuleLoad { .. } => {
                 ErrorKind::Driver
             }
+            Self::Bootstrap(error) => error.kind(),
+            Self::DataType(error) => error.kind(),
             Self::CorruptReport { .. } | Self::KernelPanicked { .. } | Self::BarrierDivergence { .. } => {
                 ErrorKind::Kernel
             }

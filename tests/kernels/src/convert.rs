@@ -3,7 +3,7 @@
 use core::mem::offset_of;
 
 use static_assertions::const_assert_eq;
-use warpwire_device::abi::{DataType, Global};
+use warpwire_device::abi::{ElementType, Global};
 use warpwire_device::coop::{Grid, Group};
 use warpwire_device::kernel;
 use warpwire_device::types::{
@@ -20,7 +20,7 @@ pub struct ConvertArgs {
     pub to: Global<u8>,
     /// How many vectors.
     pub vectors: u64,
-    /// The number of the [`DataType`] that is read.
+    /// The number of the [`ElementType`] that is read.
     pub source: u32,
     /// The number of the one that is written.
     pub target: u32,
@@ -49,7 +49,7 @@ unsafe fn convert<T: Float + Lanes<N>, U: Float + Lanes<N>, const N: usize>(args
 macro_rules! pairs {
     ($($T:ty => $U:ty: $($n:literal)*;)*) => {
         /// What [`Convert`] converts, and in vectors of which widths.
-        pub static PAIRS: &[(DataType, DataType, &[u32])] = &[$((<$T>::TYPE, <$U>::TYPE, &[$($n),*])),*];
+        pub static PAIRS: &[(ElementType, ElementType, &[u32])] = &[$((<$T>::TYPE, <$U>::TYPE, &[$($n),*])),*];
 
         /// # Safety
         ///

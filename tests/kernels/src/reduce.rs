@@ -23,7 +23,7 @@ pub struct ReduceRowsArgs {
     pub count: u64,
     /// How many rows, at least 1.
     pub rows: u32,
-    /// The number of the elements' [`DataType`](warpwire_device::abi::DataType).
+    /// The number of the elements' [`ElementType`](warpwire_device::abi::ElementType).
     pub element: u32,
     /// The number of the accumulator's, for a sum: one that [`Accumulator`] allows. Minimum and maximum are exact in any.
     pub accumulator: u32,

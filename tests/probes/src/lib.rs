@@ -1,8 +1,8 @@
 //! One kernel for each primitive, and nothing else in it: what the golden tests read as PTX and `cargo xtask sass` as SASS.
 #![no_std]
 
-pub pub mod fp8;
-mod instructions;
+pub mod fp8;
+pub mod instructions;
 
 use warpwire_device::abi::{
     BarrierHandle, Flag, Global, InboundHandle, Ll8, Ll16, MemoryChannelHandle, OutboundHandle, PolicyHandle,

@@ -1,6 +1,6 @@
 //! Conversions between element types: the library's kernels, and every width of vector.
 
-use warpwire::abi::DataType;
+use warpwire::abi::ElementType;
 use warpwire::device::{Buffer, Device, LaunchConfig, Stream};
 use warpwire::kernel::Kernel;
 use warpwire_check_kernels::convert::{Convert, ConvertArgs as CheckArgs, PAIRS};
@@ -193,43 +193,45 @@ fn f32_inputs() -> Vec<u32> {
 }
 
 /// An element's bytes.
-fn word_bytes(of: DataType, bits: u32) -> Vec<u8> {
+fn word_bytes(of: ElementType, bits: u32) -> Vec<u8> {
     bits.to_le_bytes()[..of.bytes()].to_vec()
 }
 
 /// The conversion of one element by the scalar functions.
-fn convert(source: DataType, target: DataType, bits: u32) -> u32 {
+fn convert(source: ElementType, target: ElementType, bits: u32) -> u32 {
     let half = F16::from_bits(bits as u16);
     match (source, target) {
         // From an `f16` itself: a NaN's sign counts in the range `Extended`.
-        (DataType::F16, DataType::E4m3B15) => E4m3B15::<Standard>::from_f16(half).to_bits().into(),
-        (DataType::F16, DataType::E4m3B15Extended) => E4m3B15::<Extended>::from_f16(half).to_bits().into(),
+        (ElementType::F16, ElementType::E4m3B15) => E4m3B15::<Standard>::from_f16(half).to_bits().into(),
+        (ElementType::F16, ElementType::E4m3B15Extended) => {
+            E4m3B15::<Extended>::from_f16(half).to_bits().into()
+        }
         _ => narrow(target, widen(source, bits)),
     }
 }
 
-fn widen(source: DataType, bits: u32) -> f32 {
+fn widen(source: ElementType, bits: u32) -> f32 {
     match source {
-        DataType::F32 => f32::from_bits(bits),
-        DataType::F16 => F16::from_bits(bits as u16).to_f32(),
-        DataType::Bf16 => Bf16::from_bits(bits as u16).to_f32(),
-        DataType::E4m3 => E4m3::from_bits(bits as u8).to_f32(),
-        DataType::E5m2 => E5m2::from_bits(bits as u8).to_f32(),
-        DataType::E4m3B15 => E4m3B15::<Standard>::from_bits(bits as u8).to_f32(),
-        DataType::E4m3B15Extended => E4m3B15::<Extended>::from_bits(bits as u8).to_f32(),
-        DataType::U8 | DataType::I32 | DataType::U32 => panic!("{source} does not convert"),
+        ElementType::F32 => f32::from_bits(bits),
+        ElementType::F16 => F16::from_bits(bits as u16).to_f32(),
+        ElementType::Bf16 => Bf16::from_bits(bits as u16).to_f32(),
+        ElementType::E4m3 => E4m3::from_bits(bits as u8).to_f32(),
+        ElementType::E5m2 => E5m2::from_bits(bits as u8).to_f32(),
+        ElementType::E4m3B15 => E4m3B15::<Standard>::from_bits(bits as u8).to_f32(),
+        ElementType::E4m3B15Extended => E4m3B15::<Extended>::from_bits(bits as u8).to_f32(),
+        ElementType::U8 | ElementType::I32 | ElementType::U32 => panic!("{source} does not convert"),
     }
 }
 
-fn narrow(target: DataType, value: f32) -> u32 {
+fn narrow(target: ElementType, value: f32) -> u32 {
     match target {
-        DataType::F32 => value.to_bits(),
-        DataType::F16 => F16::from_f32(value).to_bits().into(),
-        DataType::Bf16 => Bf16::from_f32(value).to_bits().into(),
-        DataType::E4m3 => E4m3::from_f32(value).to_bits().into(),
-        DataType::E5m2 => E5m2::from_f32(value).to_bits().into(),
-        DataType::E4m3B15 => E4m3B15::<Standard>::from_f32(value).to_bits().into(),
-        DataType::E4m3B15Extended => E4m3B15::<Extended>::from_f32(value).to_bits().into(),
-        DataType::U8 | DataType::I32 | DataType::U32 => panic!("{target} does not convert"),
+        ElementType::F32 => value.to_bits(),
+        ElementType::F16 => F16::from_f32(value).to_bits().into(),
+        ElementType::Bf16 => Bf16::from_f32(value).to_bits().into(),
+        ElementType::E4m3 => E4m3::from_f32(value).to_bits().into(),
+        ElementType::E5m2 => E5m2::from_f32(value).to_bits().into(),
+        ElementType::E4m3B15 => E4m3B15::<Standard>::from_f32(value).to_bits().into(),
+        ElementType::E4m3B15Extended => E4m3B15::<Extended>::from_f32(value).to_bits().into(),
+        ElementType::U8 | ElementType::I32 | ElementType::U32 => panic!("{target} does not convert"),
     }
 }

@@ -1,6 +1,6 @@
 //! Reductions of rows, in every type and accumulator.
 
-use warpwire::abi::DataType;
+use warpwire::abi::ElementType;
 use warpwire::device::{Device, Function, LaunchConfig, Stream};
 use warpwire_check_kernels::reduce::{MAX, MIN, ReduceRows, ReduceRowsArgs, SUM};
 use warpwire_device::reduce::{Accumulator, Max, Min, Operation, Reduction, Sum};
@@ -20,8 +20,8 @@ struct Rows {
 /// Which reduction.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
-    element: DataType,
-    accumulator: DataType,
+    element: ElementType,
+    accumulator: ElementType,
     operation: u32,
 }
 
@@ -89,7 +89,7 @@ where
             word[..size].copy_from_slice(&seen[i * size..][..size]);
             let seen = u32::from_le_bytes(word);
             // The bits of an f32 sum's NaN are not stated.
-            let is_nan = |bits: u32| T::TYPE == DataType::F32 && f32::from_bits(bits).is_nan();
+            let is_nan = |bits: u32| T::TYPE == ElementType::F32 && f32::from_bits(bits).is_nan();
             let same = seen == expected || is_nan(seen) && is_nan(expected);
             assert!(same, "{kind:?}, {count_rows} rows, element {i}: {seen:#x}, not {expected:#x}");
         }
@@ -132,9 +132,9 @@ pub fn a_wider_accumulator_changes_the_sum(device: &Device) {
         let codes: Vec<u8> =
             terms.iter().map(|&term| E4m3B15::<Extended>::from_f32(term).to_bits()).collect();
         for (accumulator, expected) in
-            [(DataType::E4m3B15Extended, native), (DataType::F16, wide), (DataType::F32, wide)]
+            [(ElementType::E4m3B15Extended, native), (ElementType::F16, wide), (ElementType::F32, wide)]
         {
-            let kind = Kind { element: DataType::E4m3B15Extended, accumulator, operation: SUM };
+            let kind = Kind { element: ElementType::E4m3B15Extended, accumulator, operation: SUM };
             let sum = rows.run(kind, &codes, 1, 1)[0];
             let sum = E4m3B15::<Extended>::from_bits(sum).to_f32();
             assert_eq!(sum, expected, "{terms:?} in {accumulator}");

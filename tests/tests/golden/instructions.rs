@@ -194,10 +194,11 @@ fn a_signal_is_one_red_and_nothing_else() {
     });
 }
 
-/// Each look at the token is one load with the right order, and a turn of the poll loop has that load and no other.
+/// Each look at the word is one load with the right order, behind which the wait may end; the poll loop does nothing else,
+/// and little of it, until the policy is asked. How many looks a compiler unrolls is its own affair.
 #[test]
-fn a_wait_polls_with_one_load_a_turn() {
-    each("a_wait_polls_with_one_load_a_turn", |probes| {
+fn a_wait_polls_with_one_load_a_look() {
+    each("a_wait_polls_with_one_load_a_look", |probes| {
         for (entry, expected) in [
             ("probe_wait", "ld.acquire.sys.global.u64"),
             ("probe_wait_relaxed", "ld.relaxed.sys.global.u64"),
@@ -207,21 +208,22 @@ fn a_wait_polls_with_one_load_a_turn() {
         ] {
             let flow = probes.flow(entry);
             let context = format!("{entry} for {}", probes.arch);
-            let looks = flow.opcode(expected);
-            let turns: Vec<_> = looks.iter().filter_map(|&look| flow.turn(look)).collect();
+            let turns: Vec<_> =
+                flow.opcode(expected).into_iter().filter_map(|look| flow.turn(look)).collect();
             assert!(!turns.is_empty(), "{context}: no {expected} stands in a loop");
             for turn in turns {
-                let path: Vec<_> = turn.path.iter().map(|&i| flow.instructions[i].to_string()).collect();
-                assert_eq!(turn.loads, 1, "{context}: a turn of the poll loop is {path:#?}");
-                assert!(path.len() <= 16, "{context}: a turn of the poll loop is {path:#?}");
-                let others: Vec<_> =
-                    turn.path.iter().filter(|&&i| flow.instructions[i].is_communication()).collect();
-                assert_eq!(others.len(), 1, "{context}: a turn of the poll loop is {path:#?}");
+                assert!(flow.polls(turn.path[0]), "{context}: the poll loop reads something else");
+                for look in flow.looks(&turn) {
+                    let accesses = look.iter().filter(|instruction| instruction.is_communication()).count();
+                    let ends = look.iter().any(|instruction| instruction.is_choice());
+                    let text: Vec<_> = look.iter().map(ToString::to_string).collect();
+                    assert!(accesses == 1 && ends && look.len() <= 16, "{context}: one look is {text:#?}");
+                }
             }
             // Whatever other load there is reads the abort word, or the barrier's phase before the first arrival.
             let rest = opcodes(&flow, |i| i.is_load() && i.opcode != expected);
-            let abort = ["ld.relaxed.sys.global.u32", "ld.relaxed.gpu.global.u32"];
-            assert!(rest.iter().all(|opcode| abort.contains(opcode)), "{context}: {rest:?}");
+            let known = ["ld.relaxed.sys.global.u32", "ld.relaxed.gpu.global.u32"];
+            assert!(rest.iter().all(|opcode| known.contains(opcode)), "{context}: {rest:?}");
         }
     });
 }

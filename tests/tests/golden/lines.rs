@@ -18,6 +18,22 @@ const STRAIGHT: [&str; 6] = [
     "probe_store_signal",
 ];
 
+/// Probes of one conversion or sum: how a vector comes and goes.
+const VECTORS: [&str; 12] = [
+    "probe_f16x4_to_e4m3b15x4",
+    "probe_e4m3b15x4_to_f16x4",
+    "probe_f32x4_to_e4m3b15x4",
+    "probe_e4m3b15x4_to_f32x4",
+    "probe_f16x4_to_e4m3b15_extendedx4",
+    "probe_e4m3b15_extendedx4_to_f16x4",
+    "probe_f32x4_to_e4m3b15_extendedx4",
+    "probe_e4m3b15_extendedx4_to_f32x4",
+    "probe_f32x4_to_e4m3x4",
+    "probe_e5m2x4_to_f16x4",
+    "probe_sum_u8x4",
+    "probe_sum_e4m3b15x4",
+];
+
 /// Probes that branch: where a compiler puts a block, and how often it unrolls a loop, is its own affair.
 const BRANCHING: [&str; 10] = [
     "probe_wait",
@@ -41,10 +57,10 @@ fn straight(entry: &str, flow: &Flow) -> String {
 
 /// The kinds of instructions, sorted.
 fn branching(entry: &str, flow: &Flow) -> String {
-    let polled = |i| flow.turn(i).is_some_and(|turn| turn.loads == 1 && is_polling(&flow.instructions[i]));
     let mut kinds: BTreeMap<String, bool> = BTreeMap::new();
     for i in flow.positions(Instruction::is_communication) {
-        *kinds.entry(spelled(&flow.instructions[i])).or_default() |= polled(i);
+        *kinds.entry(spelled(&flow.instructions[i])).or_default() |=
+            flow.polls(i) && is_polling(&flow.instructions[i]);
     }
     let lines =
         kinds.into_iter().map(|(kind, polled)| if polled { format!("{kind}  // polled") } else { kind });
@@ -79,9 +95,10 @@ fn file(entry: &str) -> PathBuf {
 fn primitives_are_their_golden_lines() {
     let bless = std::env::var_os("BLESS").is_some_and(|value| value == "1");
     each("primitives_are_their_golden_lines", |probes| {
-        let straight = STRAIGHT.map(|entry| (entry, straight(entry, &probes.flow(entry))));
+        let straight =
+            STRAIGHT.iter().chain(&VECTORS).map(|&entry| (entry, straight(entry, &probes.flow(entry))));
         let branching = BRANCHING.map(|entry| (entry, branching(entry, &probes.flow(entry))));
-        for (entry, now) in straight.into_iter().chain(branching) {
+        for (entry, now) in straight.chain(branching) {
             let path = file(entry);
             if bless {
                 fs::write(&path, now).expect("the golden files can be written");
@@ -105,10 +122,11 @@ fn every_probe_is_looked_at() {
         let module = probes.module();
         let tables = ["loads", "stores", "reds", "atom_adds", "atom_exchs", "atom_cass", "fences"];
         for entry in &module.entries {
-            let has_lines = STRAIGHT.contains(&entry.name) || BRANCHING.contains(&entry.name);
+            let has_lines =
+                [&STRAIGHT[..], &VECTORS, &BRANCHING].iter().any(|list| list.contains(&entry.name));
             let has_table = tables.iter().any(|name| entry.name == format!("probe_{name}"));
             assert!(has_lines || has_table, "{} is in no list", entry.name);
         }
-        assert_eq!(module.entries.len(), STRAIGHT.len() + BRANCHING.len() + tables.len());
+        assert_eq!(module.entries.len(), STRAIGHT.len() + VECTORS.len() + BRANCHING.len() + tables.len());
     });
 }

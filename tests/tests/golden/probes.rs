@@ -31,13 +31,22 @@ impl Probes {
 pub fn each(test: &str, check: impl Fn(&Probes)) {
     match compiled() {
         Ok(probes) => probes.iter().for_each(check),
-        Err(why) => skip::skipped(test, why),
+        Err(Missing::Compiler(why)) if !skip::is_required("WARPWIRE_REQUIRE_PTX") => skip::skipped(test, why),
+        Err(Missing::Compiler(why) | Missing::Ptx(why)) => panic!("the probes do not become PTX: {why}"),
     }
 }
 
+/// Why there are no probes.
+enum Missing {
+    /// No compiler here writes PTX.
+    Compiler(String),
+    /// One does, and it failed.
+    Ptx(String),
+}
+
 /// Compiled once in this process, and kept in cargo's folder for the tests' files, where the next run finds it up to date.
-fn compiled() -> Result<&'static [Probes], &'static str> {
-    static COMPILED: OnceLock<Result<Vec<Probes>, String>> = OnceLock::new();
+fn compiled() -> Result<&'static [Probes], &'static Missing> {
+    static COMPILED: OnceLock<Result<Vec<Probes>, Missing>> = OnceLock::new();
     let compiled = COMPILED.get_or_init(|| {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let built = Builder::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("probes"))
@@ -47,10 +56,8 @@ fn compiled() -> Result<&'static [Probes], &'static str> {
             .build();
         let files = match built {
             Ok(output) => output.files(),
-            Err(Error::NoToolchain(missing)) if !skip::is_required("WARPWIRE_REQUIRE_PTX") => {
-                return Err(missing.to_string());
-            }
-            Err(error) => panic!("the probes do not compile to PTX: {error}"),
+            Err(Error::NoToolchain(missing)) => return Err(Missing::Compiler(missing.to_string())),
+            Err(error) => return Err(Missing::Ptx(error.to_string())),
         };
         let arch = |number| Arch::DEFAULT.into_iter().find(|arch| arch.number() == number);
         let read = |(number, path)| Probes {
@@ -59,7 +66,7 @@ fn compiled() -> Result<&'static [Probes], &'static str> {
         };
         Ok(files.into_iter().map(read).collect())
     });
-    compiled.as_deref().map_err(String::as_str)
+    compiled.as_deref()
 }
 
 /// The mnemonics of `instructions` that `wanted` names, in the text's order.

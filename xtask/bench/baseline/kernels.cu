@@ -1,5 +1,6 @@
 // The baseline's kernels: each does what warpwire's kernel of the same name does, and takes the same arguments.
 #include "bulk.cuh"
+#include "fp8.cuh"
 #include "message.cuh"
 #include "primitives.cuh"
 #include "transfer.cuh"
@@ -190,3 +191,15 @@ extern "C" __global__ void __launch_bounds__(512) baseline_all_reduce_all_pair_f
     for (uint32_t b = gridDim.x + threadIdx.x; b < MAX_BLOCKS; b += blockDim.x) args.rounds[b] = {flag, half};
   }
 }
+
+#define CONVERT(name, ...) \
+  extern "C" __global__ void __launch_bounds__(512) baseline_##name(ConvertArgs args) { convert<__VA_ARGS__>(args); }
+
+CONVERT(f32_to_e4m3b15, FloatToCode<Standard>)
+CONVERT(e4m3b15_to_f32, CodeToFloat<Standard>)
+CONVERT(f16_to_e4m3b15, HalfToCode<Standard>)
+CONVERT(e4m3b15_to_f16, CodeToHalf<Standard>)
+CONVERT(f32_to_e4m3b15_extended, FloatToCode<Extended>)
+CONVERT(e4m3b15_extended_to_f32, CodeToFloat<Extended>)
+CONVERT(f16_to_e4m3b15_extended, HalfToCode<Extended>)
+CONVERT(e4m3b15_extended_to_f16, CodeToHalf<Extended>)

@@ -1,5 +1,6 @@
 // One kernel for each primitive of the baseline, and nothing else in it: the counterparts of tests/probes, whose SASS
 // `cargo xtask sass` sets beside ours.
+#include "fp8.cuh"
 #include "primitives.cuh"
 #include "transfer.cuh"
 
@@ -49,3 +50,18 @@ PROBE(wait_load) {
   wait<true>(args.inbound);
   if (threadIdx.x == 0) *reinterpret_cast<uint32_t*>(args.to) = *reinterpret_cast<const uint32_t*>(args.from);
 }
+
+// One vector of four for each block of one thread.
+#define CONVERT(name, ...)                                                                      \
+  extern "C" __global__ void __launch_bounds__(1024) baseline_##name(ConvertArgs args) {        \
+    convert_at<__VA_ARGS__>(args, blockIdx.x);                                                  \
+  }
+
+CONVERT(f32x4_to_e4m3b15x4, FloatToCode<Standard>)
+CONVERT(e4m3b15x4_to_f32x4, CodeToFloat<Standard>)
+CONVERT(f16x4_to_e4m3b15x4, HalfToCode<Standard>)
+CONVERT(e4m3b15x4_to_f16x4, CodeToHalf<Standard>)
+CONVERT(f32x4_to_e4m3b15_extendedx4, FloatToCode<Extended>)
+CONVERT(e4m3b15_extendedx4_to_f32x4, CodeToFloat<Extended>)
+CONVERT(f16x4_to_e4m3b15_extendedx4, HalfToCode<Extended>)
+CONVERT(e4m3b15_extendedx4_to_f16x4, CodeToHalf<Extended>)

@@ -13,7 +13,9 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no size: give bytes, with K, M or G (or KiB, MiB, GiB) for powers of 1,024");
+        let wrong = || {
+            format!("`{text}` is no size: give bytes, with K, M or G (or KiB, MiB, GiB) for powers of 1,024")
+        };
         let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
         let unit = text[digits.len()..].trim().trim_end_matches("iB").to_ascii_uppercase();
         let shift = match unit.trim_end_matches('B') {
@@ -21,7 +23,10 @@ impl FromStr for Size {
             unit => UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?.1,
         };
         let number: usize = digits.trim().parse().map_err(|_| wrong())?;
-        number.checked_mul(1 << shift).map(Self).ok_or_else(|| format!("`{text}` does not fit this machine's addresses"))
+        number
+            .checked_mul(1 << shift)
+            .map(Self)
+            .ok_or_else(|| format!("`{text}` does not fit this machine's addresses"))
     }
 }
 
@@ -42,7 +47,9 @@ mod tests {
 
     #[test]
     fn sizes_are_read_and_written() {
-        for (text, bytes) in [("4", 4), ("1K", 1024), ("1KiB", 1024), ("3 MiB", 3 << 20), ("2g", 2 << 30), ("7B", 7)] {
+        for (text, bytes) in
+            [("4", 4), ("1K", 1024), ("1KiB", 1024), ("3 MiB", 3 << 20), ("2g", 2 << 30), ("7B", 7)]
+        {
             assert_eq!(text.parse::<Size>().unwrap(), Size(bytes), "{text}");
         }
         for text in ["", "K", "-1", "1.5K", "4T", "99999999999G", "0x10"] {

@@ -67,8 +67,8 @@ ordered!(u32, "u32", reg32, load_u32, store_u32);
 ordered!(u64, "u64", reg64, load_u64, store_u64);
 
 macro_rules! weak {
-    ($t:ty, $ptx:literal, $reg:ident, $load:ident, $store:ident) => {
-        /// A weak `ld.global`: for data that no other thread writes meanwhile. Called by a thread.
+    ($t:ty, $level:literal $ptx:literal, $reg:ident, $load:ident, $store:ident) => {
+        #[doc = concat!("A weak `ld.global", $level, ".", $ptx, "`: for data that no other thread writes meanwhile. Called by a thread.")]
         ///
         /// # Safety
         ///
@@ -78,12 +78,13 @@ macro_rules! weak {
             let value: $t;
             // SAFETY: the caller's contract.
             unsafe {
-                asm!(concat!("ld.global.", $ptx, " {}, [{}];"), out($reg) value, in(reg64) at.address(), options(nostack))
+                asm!(concat!("ld.global", $level, ".", $ptx, " {}, [{}];"),
+                     out($reg) value, in(reg64) at.address(), options(nostack))
             };
             value
         }
 
-        /// A weak `st.global`: published by the release that follows it. Called by a thread.
+        #[doc = concat!("A weak `st.global", $level, ".", $ptx, "`: published by the release that follows it. Called by a thread.")]
         ///
         /// # Safety
         ///
@@ -92,14 +93,18 @@ macro_rules! weak {
         pub unsafe fn $store(at: Global<$t>, value: $t) {
             // SAFETY: the caller's contract.
             unsafe {
-                asm!(concat!("st.global.", $ptx, " [{}], {};"), in(reg64) at.address(), in($reg) value, options(nostack))
+                asm!(concat!("st.global", $level, ".", $ptx, " [{}], {};"),
+                     in(reg64) at.address(), in($reg) value, options(nostack))
             };
         }
     };
 }
 
-weak!(u32, "u32", reg32, load_weak_u32, store_weak_u32);
-weak!(u64, "u64", reg64, load_weak_u64, store_weak_u64);
+weak!(u16, "" "u16", reg16, load_weak_u16, store_weak_u16);
+weak!(u32, "" "u32", reg32, load_weak_u32, store_weak_u32);
+weak!(u64, "" "u64", reg64, load_weak_u64, store_weak_u64);
+// `.cs`, evict first: for data that streams through once.
+weak!(u32, ".cs" "u32", reg32, load_streaming_u32, store_streaming_u32);
 
 /// A weak load of one byte. Called by a thread.
 ///

@@ -6,19 +6,29 @@
 mod atom;
 #[cfg(warpwire_sm90)]
 mod bulk;
+mod cvt;
 mod fence;
 mod ldst;
+mod ldst_words;
+#[cfg(warpwire_sm90)]
+mod multimem;
 mod panic;
 mod param;
+mod simd;
 mod sreg;
 mod sync;
 
 pub use atom::*;
 #[cfg(warpwire_sm90)]
 pub use bulk::*;
+pub use cvt::*;
 pub use fence::*;
 pub use ldst::*;
+pub use ldst_words::*;
+#[cfg(warpwire_sm90)]
+pub use multimem::*;
 pub use param::*;
+pub use simd::*;
 pub use sreg::*;
 pub use sync::*;
 

@@ -6,7 +6,7 @@
 //! Source: "Parallel Synchronization and Communication Instructions: bar", ": vote.sync", "Data Movement and Conversion
 //! Instructions: shfl.sync", PTX ISA 8.7.
 
-use core::arch::nvptx;
+use core::arch::{asm, nvptx};
 
 use super::sreg::{block_size, thread_index};
 use crate::arch::WARP_SIZE;
@@ -65,6 +65,15 @@ pub fn warp_any(flag: bool) -> bool {
 pub fn warp_shuffle(value: u32, lane: u32) -> u32 {
     // SAFETY: as above; 0x1f: no segment, lanes clamp at 31.
     unsafe { shfl_sync_idx(warp_members(), value as i32, lane as i32, 0x1f) as u32 }
+}
+
+/// `nanosleep`: suspends the thread for about so long, at most twice as long. Called by a thread.
+///
+/// Source: "Miscellaneous Instructions: nanosleep", PTX ISA 8.7 (sm_70).
+#[inline(always)]
+pub fn sleep_ns(duration: u32) {
+    // SAFETY: waits, and touches nothing.
+    unsafe { asm!("nanosleep.u32 {};", in(reg32) duration, options(nomem, nostack)) };
 }
 
 /// Lets others run between two looks at a word. A GPU schedules its warps by itself: nothing to do.

@@ -9,8 +9,8 @@ use corosensei::{Coroutine, CoroutineResult};
 use warpwire_device::arch::{Lane, LaneRuntime, set_lane};
 use warpwire_device::kernel::KernelEntry;
 
+use super::aligned::Aligned;
 use super::lane::{BlockLane, Meeting, Rest, SoloLane, Turn};
-use super::memory::Aligned;
 use super::stack;
 use crate::error::{Error, Result};
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use warpwire_device::kernel::KernelEntry;
 
 use super::super::LaunchConfig;
+use super::aligned::Aligned;
 use super::block::Block;
 use super::capacity::{Capacity, Permit};
-use super::memory::Aligned;
 use super::monitor::Monitor;
 use super::pool::Worker;
 use crate::error::{Error, Result};

@@ -2,24 +2,28 @@
 //!
 //! A block is an OS thread (`pool`), its GPU threads are coroutines on it (`block`, `lane`, `stack`); a block of one thread
 //! needs no coroutine. `grid` runs the blocks of a launch beside each other, as far as `capacity` has room for them, and
-//! `stream` runs launches in order. `memory` lies in memfds.
+//! `stream` runs launches in order. `memory` lies in memfds (`mapping`), and `multicast` is what a switch does on a GPU.
 //!
 //! Faults that would hang a GPU, or kill its context, become the launch's error: a panic in a kernel, and a barrier or warp
 //! exchange that some threads of the group never come to. That is stricter than a GPU from sm_70 on, whose barriers do not
 //! wait for threads that have ended; the device crate promises no kernel that, since older and other GPUs do wait.
 
+mod aligned;
 mod block;
 mod capacity;
 mod event;
 mod grid;
 mod lane;
+mod mapping;
 mod memory;
 mod monitor;
+mod multicast;
 mod pool;
 mod stack;
 mod stream;
 
 use std::any::Any;
+use std::io;
 use std::num::NonZero;
 use std::ptr;
 use std::sync::Arc;
@@ -29,12 +33,17 @@ use std::thread;
 use warpwire_device::abi::LaunchLimits;
 use warpwire_device::kernel::KernelEntry;
 
-use super::driver::{Driver, DriverFunction, DriverMemory, DriverModule, DriverStream};
+use super::driver::{
+    Driver, DriverFunction, DriverMemory, DriverModule, DriverMulticast, DriverStream, MemoryDriver,
+    MemoryRequest, MulticastShape, Payload,
+};
 use super::module::unknown_kernel;
-use super::{DeviceKind, MemoryKind, ModuleSource, Properties};
-use crate::error::{Error, Result};
+use super::{AddressRange, DeviceKind, HandleKinds, MemoryInfo, MemoryKind, ModuleSource, Properties};
+use crate::error::{Error, HandleKind, Result};
+use aligned::Aligned;
 use capacity::Capacity;
-use memory::{Aligned, Memory};
+use memory::Memory;
+use multicast::CpuMulticast;
 
 /// Threads of a block, as on a GPU.
 const MAX_THREADS_PER_BLOCK: u32 = 1024;
@@ -72,9 +81,34 @@ impl Driver for CpuDriver {
         &self.properties
     }
 
-    fn allocate(&self, bytes: usize, _kind: MemoryKind) -> Result<Box<dyn DriverMemory>> {
-        // Host and device are one here.
-        Ok(Box::new(self.memory.allocate(bytes)?))
+    fn stream(&self) -> Result<Arc<dyn DriverStream>> {
+        Ok(Arc::new(stream::CpuStream::new(self.capacity)?))
+    }
+
+    fn load(&self, source: &ModuleSource) -> Result<Arc<dyn DriverModule>> {
+        Ok(Arc::new(CpuModule { name: source.name, kernels: source.kernels, capacity: self.capacity }))
+    }
+}
+
+impl MemoryDriver for CpuDriver {
+    fn allocate(&self, request: MemoryRequest) -> Result<Arc<dyn DriverMemory>> {
+        Ok(Arc::new(self.memory.allocate(request)?))
+    }
+
+    unsafe fn adopt(&self, range: AddressRange) -> Result<Arc<dyn DriverMemory>> {
+        Ok(Arc::new(memory::adopt(range)?))
+    }
+
+    fn import(&self, payload: Payload, bytes: u64) -> Result<Arc<dyn DriverMemory>> {
+        match payload {
+            Payload::PosixFd(file) => Ok(Arc::new(memory::import(file, bytes)?)),
+            other => Err(self.no_handles(other.kind())),
+        }
+    }
+
+    fn reach(&self, memory: &Arc<dyn DriverMemory>) -> Result<Arc<dyn DriverMemory>> {
+        // The devices of a process share its address space.
+        Ok(Arc::clone(memory))
     }
 
     unsafe fn write(&self, destination: u64, source: &[u8]) -> Result<()> {
@@ -95,12 +129,65 @@ impl Driver for CpuDriver {
         Ok(())
     }
 
-    fn stream(&self) -> Result<Arc<dyn DriverStream>> {
-        Ok(Arc::new(stream::CpuStream::new(self.capacity)?))
+    fn memory_info(&self) -> Result<MemoryInfo> {
+        let unknown = || Error::System {
+            operation: "reading /proc/meminfo".to_owned(),
+            source: io::ErrorKind::Unsupported.into(),
+        };
+        let bytes = |name| mapping::host_bytes(name).ok_or_else(unknown);
+        Ok(MemoryInfo { free_bytes: bytes("MemAvailable:")?, total_bytes: bytes("MemTotal:")? })
     }
 
-    fn load(&self, source: &ModuleSource) -> Result<Arc<dyn DriverModule>> {
-        Ok(Arc::new(CpuModule { name: source.name, kernels: source.kernels, capacity: self.capacity }))
+    fn range_of(&self, address: u64) -> Option<AddressRange> {
+        memory::range_of(address).map(|(range, _)| range)
+    }
+
+    fn is_virtual(&self, address: u64) -> bool {
+        memory::range_of(address).is_some_and(|(_, kind)| kind == MemoryKind::Virtual)
+    }
+
+    fn probe_handle(&self, kind: HandleKind) -> Result<()> {
+        match kind {
+            HandleKind::PosixFd => Ok(()),
+            _ => Err(self.no_handles(kind)),
+        }
+    }
+
+    fn probe_multicast(&self) -> bool {
+        true
+    }
+
+    fn multicast_granularity(&self, _shape: MulticastShape) -> Result<u64> {
+        Ok(memory::GRANULARITY as u64)
+    }
+
+    fn create_multicast(
+        &self,
+        shape: MulticastShape,
+        handles: HandleKinds,
+    ) -> Result<Arc<dyn DriverMulticast>> {
+        Ok(Arc::new(CpuMulticast::create(&self.properties.name, shape, handles)?))
+    }
+
+    fn import_multicast(&self, payload: Payload, shape: MulticastShape) -> Result<Arc<dyn DriverMulticast>> {
+        match payload {
+            Payload::PosixFd(file) => Ok(Arc::new(CpuMulticast::import(file, shape)?)),
+            other => Err(self.no_handles(other.kind())),
+        }
+    }
+}
+
+impl CpuDriver {
+    fn no_handles(&self, kind: HandleKind) -> Error {
+        Error::NoSuchMemory {
+            device: self.properties.name.clone(),
+            memory: match kind {
+                HandleKind::Fabric => "fabric handle",
+                HandleKind::PosixFd => "file descriptor",
+                HandleKind::CudaIpc => "CUDA IPC handle",
+            },
+            remedy: "the CPU device's memory lies in memfds, which are handed over as file descriptors",
+        }
     }
 }
 

@@ -32,6 +32,7 @@ pub(super) struct CpuStream {
 enum Work {
     Launch(Arc<Launch>),
     Copy { destination: u64, source: u64, bytes: usize },
+    Fill { destination: u64, value: u8, bytes: usize },
     Event(Arc<Mark>),
     Graph(Arc<[Work]>),
 }
@@ -99,6 +100,10 @@ impl Work {
                 // SAFETY: the contract of `DriverStream::copy`, which made this work.
                 unsafe { ptr::copy_nonoverlapping(*source as *const u8, *destination as *mut u8, *bytes) };
             }
+            Self::Fill { destination, value, bytes } => {
+                // SAFETY: the contract of `DriverStream::fill`, which made this work.
+                unsafe { ptr::write_bytes(*destination as *mut u8, *value, *bytes) };
+            }
             Self::Graph(recorded) => recorded.iter().try_for_each(|work| work.run(false, capacity))?,
         }
         Ok(())
@@ -117,6 +122,11 @@ impl DriverStream for CpuStream {
 
     unsafe fn copy(&self, destination: u64, source: u64, bytes: usize) -> Result<()> {
         self.push(Work::Copy { destination, source, bytes });
+        Ok(())
+    }
+
+    unsafe fn fill(&self, destination: u64, value: u8, bytes: usize) -> Result<()> {
+        self.push(Work::Fill { destination, value, bytes });
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! A GPU's primary context: what every other object of the device lives in.
 
+use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::sync::Mutex;
 
@@ -51,8 +52,7 @@ impl Context {
             what: format!("the NVIDIA driver's library cannot be loaded ({error})"),
             hint: "install the NVIDIA driver, or choose the device \"cpu\"".to_owned(),
         })?;
-        // SAFETY: cuInit may be called any number of times, from any thread; its flags have to be 0.
-        unsafe { call!(cuInit(0)) }.map_err(|failure| failure.opening("start the CUDA driver"))?;
+        start()?;
         let device = find(ordinal)?;
         let mut version = 0;
         // SAFETY: `version` is a live place for the result.
@@ -89,6 +89,19 @@ impl Context {
     /// The device's handle.
     pub(super) fn device(&self) -> CUdevice {
         self.device
+    }
+
+    /// The driver's handle of the context.
+    pub(super) fn raw(&self) -> CUcontext {
+        self.raw
+    }
+
+    /// An attribute of the device, by cuda.h's number for it, which may be newer than the bindings.
+    pub(super) fn attribute(&self, number: c_int) -> Result<c_int, Failure> {
+        let mut value = 0;
+        // SAFETY: `value` is a live place for the result; the driver checks the number.
+        unsafe { self.late.device_get_attribute(&mut value, number, self.device) }?;
+        Ok(value)
     }
 
     /// Whether both are the same context of the driver.
@@ -176,15 +189,26 @@ pub(super) fn warn_on_failure(operation: &str, result: std::result::Result<(), F
     }
 }
 
-/// The GPU with this number.
-fn find(ordinal: u32) -> Result<CUdevice> {
+/// Starts the driver.
+pub(super) fn start() -> Result<()> {
+    // SAFETY: cuInit may be called any number of times, from any thread; its flags have to be 0.
+    unsafe { call!(cuInit(0)) }.map_err(|failure| failure.opening("start the CUDA driver"))
+}
+
+/// How many GPUs there are; at least one.
+pub(super) fn present() -> Result<u32> {
     let mut present = 0;
     // SAFETY: `present` is a live place for the result.
     unsafe { call!(cuDeviceGetCount(&mut present)) }.map_err(|failure| failure.opening("count the GPUs"))?;
-    let present = u32::try_from(present).unwrap_or(0);
-    if present == 0 {
-        return Err(Failure { function: "cuDeviceGetCount", code: 100 }.opening("find a GPU"));
+    match u32::try_from(present) {
+        Ok(present) if present > 0 => Ok(present),
+        _ => Err(Failure { function: "cuDeviceGetCount", code: 100 }.opening("find a GPU")),
     }
+}
+
+/// The GPU with this number.
+pub(super) fn find(ordinal: u32) -> Result<CUdevice> {
+    let present = present()?;
     let missing = || Error::NoSuchDevice { asked: ordinal, present };
     let number = i32::try_from(ordinal).ok().filter(|_| ordinal < present).ok_or_else(missing)?;
     let mut device = 0;
@@ -228,7 +252,8 @@ fn attribute(device: CUdevice, which: Attribute) -> Result<i32> {
     Ok(value)
 }
 
-fn name(device: CUdevice) -> Result<String> {
+/// A GPU's name.
+pub(super) fn name(device: CUdevice) -> Result<String> {
     let mut text = [0u8; 256];
     // SAFETY: `text` is that long, and the driver writes a string with its zero into it, cut to that length.
     unsafe { call!(cuDeviceGetName(text.as_mut_ptr().cast(), 256, device)) }

@@ -73,7 +73,8 @@ fn hint(code: c_int) -> &'static str {
     match code {
         2 => "free buffers, or see with nvidia-smi who else uses the GPU",
         3 | 34 => {
-            "install the NVIDIA driver (its library libcuda.so.1, not a toolkit's stub), or choose the device \"cpu\""
+            "install the NVIDIA driver (its library libcuda.so.1, not a toolkit's stub), in a container start it with the \
+             NVIDIA runtime (--gpus all), or choose the device \"cpu\""
         }
         46 => "another process has the GPU to itself: see nvidia-smi, and set its compute mode to default",
         100 => {
@@ -87,12 +88,16 @@ fn hint(code: c_int) -> &'static str {
         214 | 220 => "the hardware failed: see the kernel's log for an Xid line",
         600 => "the work has not ended yet: synchronize first",
         701 => "the block needs more registers or shared memory than there are: launch fewer threads",
-        800 => "the system does not permit it to this user or in this container",
+        800 => {
+            "the system does not permit it to this user or in this container (fabric handles need the IMEX service)"
+        }
+        801 => "this device, or this version of the driver, does not do it",
         802 => {
             "on a machine with NVSwitch, start nvidia-fabricmanager, or wait until the GPUs are initialised"
         }
         803 => {
-            "the driver's library and its kernel module are of different versions: restart the machine or reload the module"
+            "the driver's library and its kernel module are of different versions: restart the machine or reload the module; \
+             in a container, take its compatibility libraries (cuda-compat) off the library path, or update the host's driver"
         }
         804 => {
             "remove CUDA's forward-compatibility package from the library path: this GPU does not support it"

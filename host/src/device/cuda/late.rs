@@ -1,39 +1,122 @@
-//! The driver's functions that `cust`'s bindings lack, or that older drivers lack: looked up when a device is opened.
+//! The driver's functions that `cust`'s bindings lack, that older drivers lack, or that take numbers which the bindings'
+//! enums do not have: looked up when a device is opened.
 
-use std::ffi::{c_int, c_ulonglong};
+use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
-use cust::sys::{CUfunction, CUgraph, CUgraphExec};
+use cust::sys::{CUdevice, CUfunction, CUgraph, CUgraphExec};
 use libloading::Library;
 
 use super::failure::Failure;
+use super::sys::NOT_SUPPORTED;
 
 /// The driver's library by its names, in the order tried.
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
-type FuncLoad = unsafe extern "C" fn(CUfunction) -> c_int;
-type GraphInstantiateWithFlags = unsafe extern "C" fn(*mut CUgraphExec, CUgraph, c_ulonglong) -> c_int;
-
-/// The late-bound functions, and the library that holds them.
+/// `CUmemAllocationProp` of cuda.h.
 #[derive(Debug)]
-pub(super) struct Late {
-    func_load: Option<FuncLoad>,
-    graph_instantiate: Option<GraphInstantiateWithFlags>,
-    /// Keeps the pointers above valid.
-    _library: Library,
+#[repr(C)]
+pub(super) struct AllocationProperties {
+    /// 1: pinned, the one there is.
+    pub(super) allocation_type: c_int,
+    /// A set of kinds of handle.
+    pub(super) handle_types: c_int,
+    /// 1: a device.
+    pub(super) location_type: c_int,
+    /// Which.
+    pub(super) device: CUdevice,
+    pub(super) win32: *mut c_void,
+    pub(super) compression: u8,
+    pub(super) gpu_direct_rdma: u8,
+    pub(super) usage: u16,
+    pub(super) reserved: [u8; 4],
+}
+const _: () = assert!(size_of::<AllocationProperties>() == 32);
+
+/// `CUmulticastObjectProp` of cuda.h.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct MulticastProperties {
+    pub(super) devices: c_uint,
+    pub(super) bytes: usize,
+    pub(super) handle_types: c_ulonglong,
+    pub(super) flags: c_ulonglong,
+}
+const _: () = assert!(size_of::<MulticastProperties>() == 32);
+
+macro_rules! late {
+    ($($(#[$meta:meta])* $function:ident = $symbol:literal($($arg:ident: $t:ty),*);)*) => {
+        /// The late-bound functions, and the library that holds them.
+        #[derive(Debug)]
+        pub(super) struct Late {
+            $($function: Option<unsafe extern "C" fn($($t),*) -> c_int>,)*
+            /// Keeps the pointers above valid.
+            _library: Library,
+        }
+
+        impl Late {
+            fn bind(library: Library) -> Self {
+                // SAFETY: the types below are those of cuda.h; the pointers are kept no longer than the library.
+                $(let $function = unsafe { library.get($symbol.as_bytes()) }.ok().map(|function| *function);)*
+                Self { $($function,)* _library: library }
+            }
+
+            $(
+                $(#[$meta])*
+                ///
+                /// A driver without it answers that it is not supported.
+                ///
+                /// # Safety
+                ///
+                /// As the driver's manual says of the function: pointers are live, handles too.
+                pub(super) unsafe fn $function(&self, $($arg: $t),*) -> Result<(), Failure> {
+                    let Some(function) = self.$function else {
+                        return Err(Failure { function: $symbol, code: NOT_SUPPORTED });
+                    };
+                    // SAFETY: the caller's contract.
+                    Failure::check($symbol, unsafe { function($($arg),*) })
+                }
+            )*
+        }
+    };
+}
+
+late! {
+    /// Loads a function's code now instead of at its first launch. CUDA 12.4.
+    func_load = "cuFuncLoad"(function: CUfunction);
+    /// Makes a graph executable. `cuGraphInstantiate` has had three signatures; this one has had one. CUDA 11.4.
+    graph_instantiate = "cuGraphInstantiateWithFlags"(executable: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong);
+    /// A device's attribute, by cuda.h's number for it.
+    device_get_attribute = "cuDeviceGetAttribute"(value: *mut c_int, attribute: c_int, device: CUdevice);
+    /// Allocates physical memory.
+    mem_create = "cuMemCreate"(handle: *mut u64, bytes: usize, properties: *const AllocationProperties, flags: c_ulonglong);
+    /// What lengths of physical memory are multiples of. 0: at least, 1: best.
+    mem_get_allocation_granularity = "cuMemGetAllocationGranularity"(
+        granularity: *mut usize, properties: *const AllocationProperties, option: c_int
+    );
+    /// Exports physical memory, or a multicast object.
+    mem_export = "cuMemExportToShareableHandle"(shared: *mut c_void, handle: u64, kind: c_int, flags: c_ulonglong);
+    /// Imports what was exported.
+    mem_import = "cuMemImportFromShareableHandle"(handle: *mut u64, shared: *mut c_void, kind: c_int);
+    /// Makes a multicast object. CUDA 12.1, like all of these.
+    multicast_create = "cuMulticastCreate"(handle: *mut u64, properties: *const MulticastProperties);
+    /// Adds a device to one.
+    multicast_add_device = "cuMulticastAddDevice"(handle: u64, device: CUdevice);
+    /// Binds physical memory to one.
+    multicast_bind_mem = "cuMulticastBindMem"(
+        object: u64, offset: usize, memory: u64, memory_offset: usize, bytes: usize, flags: c_ulonglong
+    );
+    /// Ends a binding.
+    multicast_unbind = "cuMulticastUnbind"(object: u64, device: CUdevice, offset: usize, bytes: usize);
+    /// What offsets and lengths in one are multiples of. 0: at least, 1: best.
+    multicast_get_granularity = "cuMulticastGetGranularity"(
+        granularity: *mut usize, properties: *const MulticastProperties, option: c_int
+    );
 }
 
 impl Late {
     /// Opens the driver's library. The error is the loader's own text.
     pub(super) fn open() -> Result<Self, libloading::Error> {
-        let library = Self::library()?;
-        // SAFETY: the types are those of cuda.h: cuFuncLoad(CUfunction), since CUDA 12.4.
-        let func_load = unsafe { library.get::<FuncLoad>(b"cuFuncLoad\0") }.ok().map(|f| *f);
-        // SAFETY: as above: cuGraphInstantiateWithFlags(CUgraphExec*, CUgraph, unsigned long long), since CUDA 11.4.
-        let graph_instantiate =
-            unsafe { library.get::<GraphInstantiateWithFlags>(b"cuGraphInstantiateWithFlags\0") }
-                .ok()
-                .map(|f| *f);
-        Ok(Self { func_load, graph_instantiate, _library: library })
+        Self::library().map(Self::bind)
     }
 
     fn library() -> Result<Library, libloading::Error> {
@@ -55,29 +138,27 @@ impl Late {
     ///
     /// `function` is live and its context current.
     pub(super) unsafe fn load_function(&self, function: CUfunction) -> Result<bool, Failure> {
-        let Some(load) = self.func_load else { return Ok(false) };
         // SAFETY: the caller's contract.
-        Failure::check("cuFuncLoad", unsafe { load(function) }).map(|()| true)
+        match unsafe { self.func_load(function) } {
+            Err(Failure { code: NOT_SUPPORTED, .. }) => Ok(false),
+            result => result.map(|()| true),
+        }
     }
 
-    /// Makes a graph executable. `cuGraphInstantiate` has had three signatures; the one with flags has had one.
+    /// Makes a graph executable.
     ///
     /// # Safety
     ///
     /// `graph` is live and its context current.
     pub(super) unsafe fn instantiate(&self, graph: CUgraph) -> Result<CUgraphExec, Failure> {
         let mut executable = std::ptr::null_mut();
-        match self.graph_instantiate {
-            Some(instantiate) => {
-                // SAFETY: `executable` is a live place for the result; the caller's contract.
-                let code = unsafe { instantiate(&mut executable, graph, 0) };
-                Failure::check("cuGraphInstantiateWithFlags", code)?;
-            }
-            None => {
-                let (node, log) = (std::ptr::null_mut(), std::ptr::null_mut());
-                // SAFETY: as above; the error node and the log are optional.
-                unsafe { super::sys::call!(cuGraphInstantiate_v2(&mut executable, graph, node, log, 0)) }?;
-            }
+        if self.graph_instantiate.is_some() {
+            // SAFETY: `executable` is a live place for the result; the caller's contract.
+            unsafe { self.graph_instantiate(&mut executable, graph, 0) }?;
+        } else {
+            let (node, log) = (std::ptr::null_mut(), std::ptr::null_mut());
+            // SAFETY: as above; the error node and the log are optional.
+            unsafe { super::sys::call!(cuGraphInstantiate_v2(&mut executable, graph, node, log, 0)) }?;
         }
         Ok(executable)
     }

@@ -7,6 +7,7 @@
 //! - copies go through the same stream, never the default one;
 //! - small host blocks (boards, semaphores' words) are kept for the next that asks.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -21,8 +22,9 @@ use super::context::{Context, warn_on_failure};
 use super::failure::Failure;
 use super::stream::create_stream;
 use super::sys::{OUT_OF_MEMORY, call};
-use crate::device::driver::DriverMemory;
-use crate::error::{Error, Result};
+use crate::device::driver::{Allocated, AllocationId, DriverMemory, MemoryRequest, Payload, not_shareable};
+use crate::device::{HandleKinds, MemoryInfo, MemoryKind};
+use crate::error::{Error, HandleKind, Result};
 
 /// Host blocks are whole pages: the driver pins no less.
 const PAGE: usize = 4096;
@@ -86,8 +88,14 @@ impl Heap {
         Ok(pool)
     }
 
-    /// `bytes` zeroed bytes of the GPU's.
-    pub(super) fn allocate(self: &Arc<Self>, bytes: usize) -> Result<DeviceMemory> {
+    /// The context that everything is in.
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Memory of the pool.
+    pub(super) fn allocate(self: &Arc<Self>, request: MemoryRequest) -> Result<DeviceMemory> {
+        let bytes = request.bytes;
         let _current = self.context.enter()?;
         let mut address = 0;
         let allocated = if self.pool.is_null() {
@@ -101,9 +109,14 @@ impl Heap {
             OUT_OF_MEMORY => self.no_room(bytes),
             _ => failure.during("allocate GPU memory"),
         })?;
-        let memory = DeviceMemory { heap: Arc::clone(self), address };
-        // SAFETY: the memory is new and `bytes` long.
-        unsafe { self.fill(address, 0, bytes) }?;
+        let memory = DeviceMemory { heap: Arc::clone(self), address, bytes, id: AllocationId::new() };
+        if request.zeroed {
+            // SAFETY: the memory is new and `bytes` long.
+            unsafe { self.fill(address, 0, bytes) }?;
+        } else {
+            // The memory is there only once the stream has come to it, and other streams may use it at once.
+            self.drain(Ok(()), "allocate GPU memory")?;
+        }
         Ok(memory)
     }
 
@@ -114,7 +127,7 @@ impl Heap {
         let block = spare.map_or_else(|| self.new_host_block(rounded), Ok)?;
         // SAFETY: the block is that long and nobody else's.
         unsafe { block.host.write_bytes(0, rounded) };
-        Ok(HostMemory { heap: Arc::clone(self), block })
+        Ok(HostMemory { heap: Arc::clone(self), block, id: AllocationId::new() })
     }
 
     fn new_host_block(&self, bytes: usize) -> Result<HostBlock> {
@@ -142,7 +155,7 @@ impl Heap {
     ///
     /// # Safety
     ///
-    /// As for [`Driver::write`](crate::device::driver::Driver::write).
+    /// As for [`MemoryDriver::write`](crate::device::driver::MemoryDriver::write).
     pub(super) unsafe fn write(&self, destination: u64, source: &[u8]) -> Result<()> {
         if source.is_empty() {
             return Ok(());
@@ -159,7 +172,7 @@ impl Heap {
     ///
     /// # Safety
     ///
-    /// As for [`Driver::read`](crate::device::driver::Driver::read).
+    /// As for [`MemoryDriver::read`](crate::device::driver::MemoryDriver::read).
     pub(super) unsafe fn read(&self, source: u64, destination: &mut [u8]) -> Result<()> {
         if destination.is_empty() {
             return Ok(());
@@ -175,7 +188,7 @@ impl Heap {
     ///
     /// # Safety
     ///
-    /// As for [`Driver::fill`](crate::device::driver::Driver::fill).
+    /// As for [`MemoryDriver::fill`](crate::device::driver::MemoryDriver::fill).
     pub(super) unsafe fn fill(&self, destination: u64, value: u8, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -194,11 +207,20 @@ impl Heap {
         queued.and(drained).map_err(|failure| failure.during(operation))
     }
 
-    fn no_room(&self, bytes: usize) -> Error {
+    /// What there is. The context is current.
+    pub(super) fn info(&self) -> Result<MemoryInfo, Failure> {
         let (mut free, mut total) = (0, 0);
         // SAFETY: both are live places for the results.
-        let known = unsafe { call!(cuMemGetInfo_v2(&mut free, &mut total)) }.is_ok();
-        let detail = if known { format!(" ({free} of its {total} bytes are free)") } else { String::new() };
+        unsafe { call!(cuMemGetInfo_v2(&mut free, &mut total)) }?;
+        Ok(MemoryInfo { free_bytes: free as u64, total_bytes: total as u64 })
+    }
+
+    /// The error of an allocation that the GPU has no room for. The context is current.
+    pub(super) fn no_room(&self, bytes: usize) -> Error {
+        let detail = self.info().map_or_else(
+            |_| String::new(),
+            |info| format!(" ({} of its {} bytes are free)", info.free_bytes, info.total_bytes),
+        );
         Error::OutOfMemory { device: self.context.properties().name.clone(), bytes: bytes as u64, detail }
     }
 
@@ -228,6 +250,8 @@ impl Drop for Heap {
 pub(super) struct DeviceMemory {
     heap: Arc<Heap>,
     address: u64,
+    bytes: usize,
+    id: AllocationId,
 }
 
 impl DriverMemory for DeviceMemory {
@@ -237,6 +261,26 @@ impl DriverMemory for DeviceMemory {
 
     fn host_pointer(&self) -> *mut u8 {
         std::ptr::null_mut()
+    }
+
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::Device
+    }
+
+    fn allocation(&self) -> Allocated {
+        Allocated { id: self.id, bytes: self.bytes as u64, offset: 0 }
+    }
+
+    fn handle_kinds(&self) -> HandleKinds {
+        HandleKinds::empty()
+    }
+
+    fn export(&self, _kind: HandleKind) -> Result<Payload> {
+        Err(not_shareable(self))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 
@@ -285,6 +329,7 @@ fn free_host(block: &HostBlock) {
 pub(super) struct HostMemory {
     heap: Arc<Heap>,
     block: HostBlock,
+    id: AllocationId,
 }
 
 impl DriverMemory for HostMemory {
@@ -294,6 +339,26 @@ impl DriverMemory for HostMemory {
 
     fn host_pointer(&self) -> *mut u8 {
         self.block.host.as_ptr()
+    }
+
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::Host
+    }
+
+    fn allocation(&self) -> Allocated {
+        Allocated { id: self.id, bytes: self.block.bytes as u64, offset: 0 }
+    }
+
+    fn handle_kinds(&self) -> HandleKinds {
+        HandleKinds::empty()
+    }
+
+    fn export(&self, _kind: HandleKind) -> Result<Payload> {
+        Err(not_shareable(self))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

@@ -3,7 +3,8 @@
 //! # Layers
 //!
 //! `sys` (calls), `failure` (result codes), `late` (functions looked up), `ptx` (which text a GPU takes) < `context` <
-//! `event`, `function` < `module`, `graph`, `stream` < `memory` < this.
+//! `event`, `function` < `module`, `graph`, `stream` < `memory`, `physical` < `shared_memory` < `pointer`, `multicast`, `peers`
+//! < `memory_driver` < this.
 //!
 //! # Threads
 //!
@@ -27,19 +28,27 @@ mod function;
 mod graph;
 mod late;
 mod memory;
+mod memory_driver;
 mod module;
+mod multicast;
+mod peers;
+mod physical;
+mod pointer;
 mod ptx;
+mod shared_memory;
 mod stream;
 mod sys;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub(super) use self::peers::peers;
+
 use self::context::Context;
 use self::memory::Heap;
 use self::module::CudaModule;
 use self::stream::CudaStream;
-use super::driver::{Driver, DriverMemory, DriverModule, DriverStream};
-use super::{MemoryKind, ModuleSource, Properties};
+use super::driver::{Driver, DriverModule, DriverStream};
+use super::{ModuleSource, Properties};
 use crate::error::Result;
 
 /// Opens GPU `ordinal`. Without a driver or a GPU the error's kind is
@@ -65,28 +74,6 @@ type Texts = &'static [(u32, &'static str)];
 impl Driver for CudaDevice {
     fn properties(&self) -> &Properties {
         self.context.properties()
-    }
-
-    fn allocate(&self, bytes: usize, kind: MemoryKind) -> Result<Box<dyn DriverMemory>> {
-        Ok(match kind {
-            MemoryKind::Device => Box::new(self.heap.allocate(bytes)?),
-            MemoryKind::Host => Box::new(self.heap.allocate_host(bytes)?),
-        })
-    }
-
-    unsafe fn write(&self, destination: u64, source: &[u8]) -> Result<()> {
-        // SAFETY: the caller's contract.
-        unsafe { self.heap.write(destination, source) }
-    }
-
-    unsafe fn read(&self, source: u64, destination: &mut [u8]) -> Result<()> {
-        // SAFETY: the caller's contract.
-        unsafe { self.heap.read(source, destination) }
-    }
-
-    unsafe fn fill(&self, destination: u64, value: u8, bytes: usize) -> Result<()> {
-        // SAFETY: the caller's contract.
-        unsafe { self.heap.fill(destination, value, bytes) }
     }
 
     fn stream(&self) -> Result<Arc<dyn DriverStream>> {

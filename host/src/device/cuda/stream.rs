@@ -103,6 +103,13 @@ impl DriverStream for CudaStream {
             .map_err(|failure| failure.during("queue a copy"))
     }
 
+    unsafe fn fill(&self, destination: u64, value: u8, bytes: usize) -> Result<()> {
+        let _current = self.context.enter()?;
+        // SAFETY: the caller's contract; the stream is of the context that is current.
+        unsafe { call!(cuMemsetD8Async(destination, value, bytes, self.raw)) }
+            .map_err(|failure| failure.during("queue a fill"))
+    }
+
     fn synchronize(&self) -> Result<()> {
         self.refuse_capturing("wait for the stream")?;
         let _current = self.context.enter()?;

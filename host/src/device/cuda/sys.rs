@@ -12,8 +12,12 @@ use cust::sys::CUresult;
 
 /// The code of success.
 pub(super) const SUCCESS: c_int = 0;
+/// The code of an argument that cannot be.
+pub(super) const INVALID_VALUE: c_int = 1;
 /// The code of a failed allocation.
 pub(super) const OUT_OF_MEMORY: c_int = 2;
+/// The code of a function, or of an operation, that the driver does not have.
+pub(super) const NOT_SUPPORTED: c_int = 801;
 /// The code of work that is still queued or running.
 pub(super) const NOT_READY: c_int = 600;
 

@@ -13,7 +13,7 @@ use warpwire::device::{Device, Function, LaunchConfig, Module, ModuleSource, Str
 use warpwire::kernel::Kernel;
 use warpwire_build::ptx::Header;
 use warpwire_device::arch::Params;
-use warpwire_kernels::{all_pair, barrier, ping_pong, transfer};
+use warpwire_kernels::{all_pair, barrier, convert, ping_pong, transfer};
 
 use super::case::Who;
 
@@ -37,6 +37,14 @@ macro_rules! has_baseline {
 has_baseline! {
     all_pair::AllReduceAllPair = "all_reduce_all_pair_f32_sum";
     barrier::BarrierRounds = "barrier_rounds";
+    convert::E4m3B15ExtendedToF16 = "e4m3b15_extended_to_f16";
+    convert::E4m3B15ExtendedToF32 = "e4m3b15_extended_to_f32";
+    convert::E4m3B15ToF16 = "e4m3b15_to_f16";
+    convert::E4m3B15ToF32 = "e4m3b15_to_f32";
+    convert::F16ToE4m3B15 = "f16_to_e4m3b15";
+    convert::F16ToE4m3B15Extended = "f16_to_e4m3b15_extended";
+    convert::F32ToE4m3B15 = "f32_to_e4m3b15";
+    convert::F32ToE4m3B15Extended = "f32_to_e4m3b15_extended";
     ping_pong::PacketPingPong8 = "ll8_ping_pong";
     ping_pong::PacketPingPong16 = "ll16_ping_pong";
     ping_pong::PutPingPong = "put_ping_pong";

@@ -101,10 +101,10 @@ impl Value {
     }
 }
 
-/// A transfer as each contender is to do it.
-pub struct Transfer<'a> {
+/// A transfer, or another kernel over buffers, as each contender is to do it.
+pub struct Transfer<'a, A = TransferArgs> {
     /// The arguments.
-    pub args: TransferArgs,
+    pub args: A,
     /// The shapes to choose from.
     pub shapes: &'a [LaunchConfig],
     /// Puts the memory in the state that the transfer begins from.
@@ -115,7 +115,7 @@ pub struct Transfer<'a> {
     pub value: Value,
 }
 
-impl Transfer<'_> {
+impl<A: Copy + 'static> Transfer<'_, A> {
     /// Every contender that has the kernel, each with the shape that suits it.
     ///
     /// # Safety
@@ -124,7 +124,7 @@ impl Transfer<'_> {
     pub unsafe fn contestants<'b>(
         &self,
         bench: &'b Bench,
-        entries: Vec<Entry<TransferArgs>>,
+        entries: Vec<Entry<A>>,
     ) -> anyhow::Result<Vec<Contestant<'b>>> {
         // SAFETY: the caller's contract.
         entries.into_iter().map(|entry| unsafe { self.contestant(bench, entry) }).collect()
@@ -133,11 +133,7 @@ impl Transfer<'_> {
     /// # Safety
     ///
     /// As for [`Transfer::contestants`].
-    unsafe fn contestant<'b>(
-        &self,
-        bench: &'b Bench,
-        entry: Entry<TransferArgs>,
-    ) -> anyhow::Result<Contestant<'b>> {
+    unsafe fn contestant<'b>(&self, bench: &'b Bench, entry: Entry<A>) -> anyhow::Result<Contestant<'b>> {
         let (who, entry, args) = (entry.who, Rc::new(entry), self.args);
         let queue = |config: LaunchConfig| -> Queue<'b> {
             let entry = Rc::clone(&entry);
@@ -171,7 +167,23 @@ impl Transfer<'_> {
         let from = memory.source().byte_add(what.from as u64);
         let to = memory.destination().byte_add(what.to as u64);
         // SAFETY: two ranges of the bench's memory, which lives as long as the batch.
-        let queue: Queue<'b> = Box::new(move |stream: &Stream| unsafe { stream.copy(to, from, what.bytes) });
+        unsafe { self.driver_copy(bench, to, from, what.bytes) }
+    }
+
+    /// The driver's own copy of `bytes` bytes.
+    ///
+    /// # Safety
+    ///
+    /// Two ranges that do not overlap, and that live as long as the contestant.
+    pub unsafe fn driver_copy<'b>(
+        &self,
+        bench: &'b Bench,
+        to: Global<u8>,
+        from: Global<u8>,
+        bytes: usize,
+    ) -> anyhow::Result<Contestant<'b>> {
+        // SAFETY: the caller's contract.
+        let queue: Queue<'b> = Box::new(move |stream: &Stream| unsafe { stream.copy(to, from, bytes) });
         // SAFETY: as above.
         Ok(self.measured(Who::Driver, unsafe { Batch::new(bench, queue) }?))
     }

@@ -53,7 +53,9 @@ impl Demo {
         let sizes = if self.size.is_empty() { DEFAULT_SIZES.map(Size).to_vec() } else { self.size };
         for size in &sizes {
             if size.0 == 0 || !size.0.is_multiple_of(size_of::<f32>()) {
-                bail!("a message of {size} is not a whole number of f32 elements: give a multiple of 4 bytes above 0");
+                bail!(
+                    "a message of {size} is not a whole number of f32 elements: give a multiple of 4 bytes above 0"
+                );
             }
         }
         let timeout = Duration::try_from_secs_f64(self.timeout).context("--timeout")?;
@@ -67,7 +69,11 @@ impl Demo {
         let mut rows = Vec::new();
         for &size in &sizes {
             bar.set_message(size.to_string());
-            rows.push(bench.row(size).with_context(|| format!("all-reduce of {size} among {} ranks", self.ranks))?);
+            rows.push(
+                bench
+                    .row(size)
+                    .with_context(|| format!("all-reduce of {size} among {} ranks", self.ranks))?,
+            );
             bar.inc(1);
         }
         bar.finish_and_clear();

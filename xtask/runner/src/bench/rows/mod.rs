@@ -4,6 +4,7 @@ mod all_reduce;
 mod barrier;
 mod bulk;
 mod exchange;
+mod fp8;
 mod get;
 mod hop;
 mod packets;
@@ -22,6 +23,7 @@ pub const ALL: &[Row] = &[
     get::ROW,
     bulk::ROW,
     packets::ROW,
+    fp8::ROW,
     barrier::ROW,
     all_reduce::ROW,
     start::ROW,

@@ -1,6 +1,5 @@
-//! Debian's compiler: downloaded and unpacked without root, or installed.
+//! Debian's packages: downloaded and unpacked into a folder without root, or installed.
 
-use super::Search;
 use crate::process;
 use crate::progress::Progress;
 use std::collections::BTreeSet;
@@ -8,69 +7,83 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The compiler and the sources of its `core`. Their dependencies carry version numbers, so they are asked for.
-const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
+/// Some packages that are wanted together.
+#[derive(Debug, Clone, Copy)]
+pub struct Packages {
+    /// What they are, for progress: "the compiler".
+    pub what: &'static str,
+    /// Their names. Their dependencies carry version numbers, so they are asked for.
+    pub names: &'static [&'static str],
+    /// Of their dependencies, those that are not needed for what is done with them here, or that every system has; with
+    /// these, what only they depend on.
+    pub not_needed: &'static [&'static str],
+}
 
-/// Only linking needs these, and PTX is never linked; or every system has them.
-const NOT_NEEDED: [&str; 6] = ["gcc", "binutils", "libc6-dev", "libc-dev", "libc6", "libgcc-s1"];
-
-/// The shared libraries of an unpacked compiler.
-pub(super) fn library_folder(root: &Path) -> Option<PathBuf> {
+/// The shared libraries of packages that were unpacked into `root`.
+pub fn library_folder(root: &Path) -> Option<PathBuf> {
     let items = fs::read_dir(root.join("usr/lib")).ok()?;
     let mut folders = items.filter_map(|item| Some(item.ok()?.path()));
     folders.find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with("-linux-gnu")))
 }
 
-/// Downloads the packages with what they depend on and unpacks them into the tools' folder.
-pub(super) fn unpack(search: &Search, progress: &dyn Progress) -> Result<(), String> {
+/// Downloads the packages with what they depend on and unpacks them into `root`, which is replaced. `tools` is the folder that
+/// the work is done in.
+pub fn unpack(packages: &Packages, root: &Path, tools: &Path, progress: &dyn Progress) -> Result<(), String> {
     for tool in ["apt-get", "apt-cache", "dpkg-deb"] {
         if process::in_path(tool).is_none() {
             return Err(format!("there is no {tool}: not a Debian system"));
         }
     }
     // The system's package lists may be absent, or name versions that are no longer served; then lists of our own.
-    match unpack_with(&Apt::system(), search, progress) {
+    match unpack_with(&Apt::system(), packages, root, tools, progress) {
         Ok(()) => Ok(()),
         Err(first) => {
-            let own = Apt::own(&search.tools)?;
+            let own = Apt::own(tools)?;
             progress.step("getting package lists into target/warpwire-tools");
             own.update()?;
-            unpack_with(&own, search, progress).map_err(|second| format!("{first}; with new lists: {second}"))
+            unpack_with(&own, packages, root, tools, progress)
+                .map_err(|second| format!("{first}; with new lists: {second}"))
         }
     }
 }
 
-fn unpack_with(apt: &Apt, search: &Search, progress: &dyn Progress) -> Result<(), String> {
-    let names = closure(&PACKAGES, |package| apt.depends(package), is_installed)?;
-    let downloads = fresh_folder(&search.tools.join("packages"))?;
+fn unpack_with(
+    apt: &Apt,
+    packages: &Packages,
+    root: &Path,
+    tools: &Path,
+    progress: &dyn Progress,
+) -> Result<(), String> {
+    let names = closure(packages, |package| apt.depends(package), is_installed)?;
+    let downloads = fresh_folder(&tools.join("packages"))?;
     progress.step(&format!("downloading {}", names.iter().cloned().collect::<Vec<_>>().join(", ")));
     apt.download(&names, &downloads)?;
-    let partial = fresh_folder(&search.tools.join("rustc.partial"))?;
-    progress.step("unpacking the compiler");
+    let partial = fresh_folder(&root.with_extension("partial"))?;
+    progress.step(&format!("unpacking {}", packages.what));
     for item in fs::read_dir(&downloads).map_err(|error| error.to_string())? {
         let package = item.map_err(|error| error.to_string())?.path();
         if package.extension().is_some_and(|extension| extension == "deb") {
             run(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&partial))?;
         }
     }
-    let root = search.unpacked_root();
-    remove(&root)?;
-    fs::rename(&partial, &root).map_err(|error| format!("cannot move to {}: {error}", root.display()))?;
+    remove(root)?;
+    fs::rename(&partial, root).map_err(|error| format!("cannot move to {}: {error}", root.display()))?;
     remove(&downloads)
 }
 
 /// Installs the packages for everybody; needs root.
-pub(super) fn install() -> Result<(), String> {
+pub fn install(packages: &Packages) -> Result<(), String> {
+    let names = packages.names;
     let user = process::output(Command::new("id").arg("-u")).map_err(|error| error.to_string())?;
     if user.trim() != "0" {
-        return Err(format!("needs root; as root: apt-get install {}", PACKAGES.join(" ")));
+        return Err(format!("needs root; as root: apt-get install {}", names.join(" ")));
     }
     let apt = || {
         let mut command = Command::new("apt-get");
         command.env("DEBIAN_FRONTEND", "noninteractive");
         command
     };
-    let install = || run(apt().args(["install", "--yes", "--no-install-recommends"]).args(PACKAGES));
+    let install = || run(apt().args(["install", "--yes", "--no-install-recommends"]).args(names));
     install().or_else(|_| run(apt().arg("update")).and_then(|()| install()))
 }
 
@@ -125,15 +138,15 @@ impl Apt {
 
 /// The packages named and all that they depend on, but for what is installed already.
 fn closure(
-    roots: &[&str],
+    packages: &Packages,
     depends: impl Fn(&str) -> Result<Vec<String>, String>,
     installed: impl Fn(&str) -> bool,
 ) -> Result<BTreeSet<String>, String> {
-    let mut found: BTreeSet<String> = roots.iter().map(|&root| root.to_owned()).collect();
+    let mut found: BTreeSet<String> = packages.names.iter().map(|&root| root.to_owned()).collect();
     let mut todo: Vec<String> = found.iter().cloned().collect();
     while let Some(package) = todo.pop() {
         for dependency in depends(&package)? {
-            let skip = NOT_NEEDED.contains(&dependency.as_str()) || found.contains(&dependency);
+            let skip = packages.not_needed.contains(&dependency.as_str()) || found.contains(&dependency);
             if !skip && !installed(&dependency) {
                 found.insert(dependency.clone());
                 todo.push(dependency);
@@ -189,6 +202,9 @@ mod tests {
   Recommends: cargo-web
 ";
 
+    const COMPILER: Packages =
+        Packages { what: "a compiler", names: &["rustc-web", "rust-web-src"], not_needed: &["gcc"] };
+
     #[test]
     fn dependencies_are_read() {
         assert_eq!(parse_depends(RUSTC), ["libc6", "libstd-rust-web-dev", "clang"]);
@@ -203,9 +219,9 @@ mod tests {
                 _ => vec![],
             })
         };
-        let names = closure(&PACKAGES, depends, |package| package == "zlib1g").unwrap();
+        let names = closure(&COMPILER, depends, |package| package == "zlib1g").unwrap();
         let expected = ["libllvm22", "libstd-rust-web-dev", "rust-web-src", "rustc-web"];
         assert_eq!(names.into_iter().collect::<Vec<_>>(), expected);
-        assert!(closure(&PACKAGES, |_| Err("no lists".into()), |_| false).is_err());
+        assert!(closure(&COMPILER, |_| Err("no lists".into()), |_| false).is_err());
     }
 }
