@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::bench::{Nvcc, baseline};
 use crate::spinner::Spinner;
 use crate::{cuda_link, workspace};
+use warpwire_build::{Arch, Builder};
 
 /// Where the bundle goes, and what may be installed for it.
 #[derive(clap::Args)]
@@ -23,7 +24,7 @@ pub struct Args {
 }
 
 /// The tests that run on a GPU: packages and their test targets.
-const TESTS: [(&str, &str); 1] = [("warpwire-tests", "gpu")];
+const TESTS: [(&str, &str); 2] = [("warpwire-tests", "gpu"), ("warpwire", "gpu_memory")];
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -42,6 +43,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             executables(&["test", "--no-run", "--package", package, "--test", test, "--features", &feature])?;
         let [program] = &built[..] else { bail!("cargo built {} programs of the test {test}", built.len()) };
         add(program, &args.out.join(format!("test-{test}")))?;
+    }
+    let checks = Builder::new(workspace::root().join("tests/kernels"))
+        .architectures([Arch::SM_90])
+        .out_dir(workspace::root().join("target/check-ptx"))
+        .install(args.install)
+        .build()?;
+    for (_, ptx) in checks.files() {
+        fs::copy(&ptx, args.out.join("check.ptx"))
+            .with_context(|| format!("cannot copy {}", ptx.display()))?;
     }
     let spinner = Spinner::new();
     let nvcc = Nvcc::provide(args.install, &spinner);
