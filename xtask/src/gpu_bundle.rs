@@ -82,7 +82,12 @@ fn executables(arguments: &[&str]) -> Result<Vec<PathBuf>> {
     }
     let text = String::from_utf8(output.stdout).context("cargo's messages are no UTF-8")?;
     let messages = text.lines().map(serde_json::from_str::<serde_json::Value>);
-    let executable = |message: serde_json::Value| message["executable"].as_str().map(PathBuf::from);
+    // A package's programs are built with its tests: they are not asked for.
+    let tests = arguments.contains(&"test");
+    let executable = |message: serde_json::Value| {
+        let wanted = !tests || message["target"]["kind"][0] == "test";
+        message["executable"].as_str().filter(|_| wanted).map(PathBuf::from)
+    };
     messages
         .filter_map(|message| message.map(executable).transpose())
         .collect::<Result<_, _>>()

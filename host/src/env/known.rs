@@ -6,7 +6,7 @@ use std::sync::Once;
 const PREFIX: &str = "WARPWIRE_";
 
 /// Every variable of the project, those of its build included.
-const KNOWN: [&str; 15] = [
+const KNOWN: [&str; 16] = [
     super::CPU_THREADS,
     super::BOOTSTRAP_TIMEOUT,
     super::SOCKET_IFNAME,
@@ -16,6 +16,7 @@ const KNOWN: [&str; 15] = [
     super::place::WORLD_SIZE,
     super::place::ROOT,
     super::place::SECRET,
+    "WARPWIRE_CHECK_PTX",
     "WARPWIRE_HANDLE_TYPE",
     "WARPWIRE_PTXAS",
     "WARPWIRE_REQUIRE_GPU",

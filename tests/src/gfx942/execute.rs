@@ -16,7 +16,7 @@ pub enum Opcode {
     AndOr,
     /// `v_bfi_b32`: D = (S0 & S1) | (~S0 & S2).
     Insert,
-    /// `v_lshl_add_u32`: D = (S0 << S1[4:0]) + S2.
+    /// `v_lshl_add_u32`: `D = (S0 << S1[4:0]) + S2`.
     ShiftAdd,
     /// `v_perm_b32`: each byte of D is the one of {S0, S1}, S0 above S1, that the byte of S2 numbers.
     Permute,
@@ -26,7 +26,7 @@ pub enum Opcode {
     PackedSubtract,
     /// `v_pk_min_u16`: D = min(S0, S1), unsigned.
     PackedMinimum,
-    /// `v_pk_ashrrev_i16`: D = S1 >> S0[3:0], the sign coming in.
+    /// `v_pk_ashrrev_i16`: `D = S1 >> S0[3:0]`, the sign coming in.
     PackedShift,
 }
 
