@@ -301,7 +301,8 @@ fn what_the_gpu_has_no_room_for_is_an_error_and_leaves_nothing() {
             assert!(matches!(error, Error::OutOfMemory { .. }), "{kind}: {error}");
             assert!(matches!(allocate(kind, 0), Err(Error::EmptyAllocation)));
         }
-        assert!((free(&device) - first).abs() <= 2 << 20, "{kind}");
+        // Out of memory, a driver gives back what it had kept in reserve: more may be free than before, but not less.
+        assert!(first - free(&device) <= 2 << 20, "{kind}");
     }
 }
 
