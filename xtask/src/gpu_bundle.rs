@@ -30,10 +30,10 @@ const TESTS: [(&str, &str); 2] = [("warpwire-tests", "gpu"), ("warpwire", "gpu_m
 pub fn run(args: &Args) -> Result<ExitCode> {
     println!("{}", cuda_link::provide(args.install)?);
     fs::create_dir_all(&args.out).with_context(|| format!("cannot make {}", args.out.display()))?;
-    let features = "warpwire-runner/cuda,halo/cuda";
-    for program in
-        executables(&["build", "--package", "warpwire-runner", "--package", "halo", "--features", features])?
-    {
+    let programs = ["--bin", "warpwire-runner", "--bin", "halo", "--bin", "peer_access_check"];
+    let packages = ["--package", "warpwire-runner", "--package", "halo", "--package", "warpwire"];
+    let features = ["--features", "warpwire-runner/cuda,halo/cuda,warpwire/cuda"];
+    for program in executables(&[&["build"], &packages[..], &programs, &features].concat())? {
         let name = program.file_name().context("a program without a name")?.to_owned();
         add(&program, &args.out.join(name))?;
     }
