@@ -1,6 +1,7 @@
 //! What can go wrong, and what to do about it.
 
 mod bootstrap;
+mod connection;
 mod data_type;
 mod handle_kind;
 mod kind;
@@ -12,6 +13,7 @@ use std::io;
 use warpwire_device::abi::{ChannelId, Rank, WaitError, WaitKind};
 
 pub use bootstrap::{BootstrapError, Departure, Refusal};
+pub use connection::ConnectionError;
 pub use data_type::DataTypeError;
 pub use handle_kind::HandleKind;
 pub use kind::ErrorKind;
@@ -142,6 +144,17 @@ pub enum Error {
         len: usize,
         /// How many the buffer has.
         capacity: usize,
+    },
+
+    /// A range that does not lie in its registered memory.
+    #[error("{bytes} bytes at offset {offset} lie outside the registered memory, which has {length} bytes")]
+    OutsideMemory {
+        /// Where the range begins.
+        offset: u64,
+        /// Its length.
+        bytes: u64,
+        /// The memory's.
+        length: u64,
     },
 
     /// A kernel that the module does not have.
@@ -472,6 +485,10 @@ pub enum Error {
     /// Ranks did not find each other, or one is gone.
     #[error(transparent)]
     Bootstrap(#[from] BootstrapError),
+
+    /// A connection to a peer has failed, or did not end in time.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
 
     /// Element types that do not go together.
     #[error(transparent)]

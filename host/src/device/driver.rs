@@ -77,6 +77,13 @@ pub(crate) trait DriverStream: Debug + Send + Sync {
     /// The range is the device's and live until that has ended.
     unsafe fn fill(&self, destination: u64, value: u8, bytes: usize) -> Result<()>;
 
+    /// Queues setting a 64-bit word: what was queued before is done, and visible to whoever acquires the value at system scope.
+    ///
+    /// # Safety
+    ///
+    /// The word is aligned, reached by the device, and live until that has ended; others touch it by ordered accesses only.
+    unsafe fn write_word(&self, destination: u64, value: u64) -> Result<()>;
+
     /// Waits for everything queued so far.
     fn synchronize(&self) -> Result<()>;
 

@@ -169,6 +169,25 @@ impl Stream {
         unsafe { self.driver.fill(destination.address(), value, bytes) }
     }
 
+    /// Queues setting the 64-bit word at `destination` to `value`, with release order at system scope: whoever acquires the
+    /// value sees what was queued on this stream before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misaligned`]; the driver's.
+    ///
+    /// # Safety
+    ///
+    /// The word is reached by this device, live until that has ended, and touched by others through ordered accesses only.
+    pub unsafe fn write_word(&self, destination: Global<u64>, value: u64) -> Result<()> {
+        let (address, alignment) = (destination.address(), align_of::<u64>() as u64);
+        if !address.is_multiple_of(alignment) {
+            return Err(Error::Misaligned { what: "word", address, alignment });
+        }
+        // SAFETY: the caller's contract; the address is aligned.
+        unsafe { self.driver.write_word(address, value) }
+    }
+
     /// Waits for everything queued so far.
     ///
     /// # Errors

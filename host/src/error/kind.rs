@@ -46,6 +46,7 @@ impl Error {
             | Self::EmptyAllocation
             | Self::SizeOverflow { .. }
             | Self::OutOfRange { .. }
+            | Self::OutsideMemory { .. }
             | Self::ArgumentMismatch { .. }
             | Self::ArgumentAlignment { .. }
             | Self::EmptyLaunch { .. }
@@ -75,6 +76,7 @@ impl Error {
                 ErrorKind::Driver
             }
             Self::Bootstrap(error) => error.kind(),
+            Self::Connection(error) => error.kind(),
             Self::DataType(error) => error.kind(),
             Self::CorruptReport { .. } | Self::KernelPanicked { .. } | Self::BarrierDivergence { .. } => {
                 ErrorKind::Kernel

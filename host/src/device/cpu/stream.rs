@@ -4,6 +4,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 use super::super::LaunchConfig;
@@ -33,6 +34,7 @@ enum Work {
     Launch(Arc<Launch>),
     Copy { destination: u64, source: u64, bytes: usize },
     Fill { destination: u64, value: u8, bytes: usize },
+    Word { destination: u64, value: u64 },
     Event(Arc<Mark>),
     Graph(Arc<[Work]>),
 }
@@ -104,6 +106,10 @@ impl Work {
                 // SAFETY: the contract of `DriverStream::fill`, which made this work.
                 unsafe { ptr::write_bytes(*destination as *mut u8, *value, *bytes) };
             }
+            Self::Word { destination, value } => {
+                // SAFETY: the contract of `DriverStream::write_word`, which made this work.
+                unsafe { AtomicU64::from_ptr(*destination as *mut u64) }.store(*value, Ordering::Release);
+            }
             Self::Graph(recorded) => recorded.iter().try_for_each(|work| work.run(false, capacity))?,
         }
         Ok(())
@@ -127,6 +133,11 @@ impl DriverStream for CpuStream {
 
     unsafe fn fill(&self, destination: u64, value: u8, bytes: usize) -> Result<()> {
         self.push(Work::Fill { destination, value, bytes });
+        Ok(())
+    }
+
+    unsafe fn write_word(&self, destination: u64, value: u64) -> Result<()> {
+        self.push(Work::Word { destination, value });
         Ok(())
     }
 

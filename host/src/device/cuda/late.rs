@@ -3,7 +3,7 @@
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
-use cust::sys::{CUdevice, CUfunction, CUgraph, CUgraphExec};
+use cust::sys::{CUdevice, CUfunction, CUgraph, CUgraphExec, CUstream};
 use libloading::Library;
 
 use super::failure::Failure;
@@ -87,6 +87,8 @@ late! {
     graph_instantiate = "cuGraphInstantiateWithFlags"(executable: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong);
     /// A device's attribute, by cuda.h's number for it.
     device_get_attribute = "cuDeviceGetAttribute"(value: *mut c_int, attribute: c_int, device: CUdevice);
+    /// Sets a 64-bit word from a stream. The form that needs no setting of the kernel module's. CUDA 11.7.
+    stream_write_value = "cuStreamWriteValue64_v2"(stream: CUstream, address: u64, value: u64, flags: c_uint);
     /// Allocates physical memory.
     mem_create = "cuMemCreate"(handle: *mut u64, bytes: usize, properties: *const AllocationProperties, flags: c_ulonglong);
     /// What lengths of physical memory are multiples of. 0: at least, 1: best.

@@ -110,6 +110,14 @@ impl DriverStream for CudaStream {
             .map_err(|failure| failure.during("queue a fill"))
     }
 
+    unsafe fn write_word(&self, destination: u64, value: u64) -> Result<()> {
+        let _current = self.context.enter()?;
+        // 0, the default: a barrier of system scope stands between what was queued before and the write.
+        // SAFETY: the caller's contract; the stream is of the context that is current.
+        unsafe { self.context.late().stream_write_value(self.raw, destination, value, 0) }
+            .map_err(|failure| failure.during("queue the setting of a word"))
+    }
+
     fn synchronize(&self) -> Result<()> {
         self.refuse_capturing("wait for the stream")?;
         let _current = self.context.enter()?;

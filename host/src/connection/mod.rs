@@ -1,0 +1,130 @@
+//! Ways from this rank to one peer's memory, driven by the host.
+//!
+//! A [`Connection`] writes into memory that the peer has registered, updates the peer's 64-bit words, and says when what was
+//! asked for is complete. Which transport carries it is behind `Link`; everything above is written once, over that.
+//!
+//! # Ordering
+//!
+//! What is asked of one connection takes effect at the peer in the order of the calls: whoever sees an update (by an acquire
+//! at system scope) sees the writes that were asked for before it. Two connections are not ordered with each other.
+
+mod link;
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use warpwire_device::abi::Rank;
+
+use crate::error::{ConnectionError, Error, Result};
+use crate::memory::RegisteredMemory;
+
+pub(crate) use link::{Link, Place};
+pub use link::{Mark, Transport};
+
+/// A way to one peer's memory. A cheap clone; any thread may call it, and calls of several threads are ordered as they come.
+#[derive(Clone)]
+pub struct Connection {
+    link: Arc<dyn Link>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("transport", &self.transport())
+            .field("peer", &self.peer())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    #[allow(dead_code, reason = "the transports construct it")]
+    pub(crate) fn over(link: Arc<dyn Link>) -> Self {
+        Self { link }
+    }
+
+    /// What carries it.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        self.link.transport()
+    }
+
+    /// The rank at its other end.
+    #[must_use]
+    pub fn peer(&self) -> Rank {
+        self.link.peer()
+    }
+
+    /// Queues a copy of `bytes` bytes from `source`, this rank's, to `destination`, the peer's, and does not wait for it.
+    /// Both memories stay registered until it is complete.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutsideMemory`] where a range does not lie in its memory, before anything is queued;
+    /// [`ConnectionError`] where the connection has failed.
+    pub fn write(
+        &self,
+        destination: &RegisteredMemory,
+        destination_offset: u64,
+        source: &RegisteredMemory,
+        source_offset: u64,
+        bytes: u64,
+    ) -> Result<()> {
+        let destination = Place::new(destination, destination_offset, bytes)?;
+        let source = Place::new(source, source_offset, bytes)?;
+        if bytes == 0 { Ok(()) } else { self.link.write(destination, source, bytes) }
+    }
+
+    /// Queues setting the peer's 64-bit word at `offset` of `destination` to `value`, behind every write asked for before.
+    /// The connection has to be the word's only writer.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Connection::write`]; [`Error::Misaligned`].
+    pub fn update(&self, destination: &RegisteredMemory, offset: u64, value: u64) -> Result<()> {
+        let word = Place::new(destination, offset, size_of::<u64>() as u64)?;
+        let address = destination.owner_address() + offset;
+        if !address.is_multiple_of(align_of::<u64>() as u64) {
+            return Err(Error::Misaligned { what: "word", address, alignment: align_of::<u64>() as u64 });
+        }
+        self.link.update(word, value)
+    }
+
+    /// A mark behind everything asked for so far.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectionError`] where the connection has failed.
+    pub fn mark(&self) -> Result<Mark> {
+        self.link.mark()
+    }
+
+    /// Moves the work on, without waiting, and says whether everything before `mark` is complete: it is in the peer's
+    /// memory, and its sources may be written again.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectionError`] where the connection has failed.
+    pub fn is_complete(&self, mark: Mark) -> Result<bool> {
+        Ok(self.link.completed()? >= mark)
+    }
+
+    /// Waits until everything asked for so far is complete.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectionError::Timeout`], which names the peer; as for [`Connection::is_complete`].
+    pub fn flush(&self, timeout: Duration) -> Result<()> {
+        let mark = self.mark()?;
+        let begun = Instant::now();
+        while !self.is_complete(mark)? {
+            if begun.elapsed() > timeout {
+                let (peer, transport) = (self.peer(), self.transport().name());
+                return Err(ConnectionError::Timeout { peer, transport, timeout }.into());
+            }
+            thread::yield_now();
+        }
+        Ok(())
+    }
+}
