@@ -9,7 +9,8 @@ use crate::workspace;
 use anyhow::{Context, Result, bail};
 use manifest::Manifest;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use tools::Hip;
@@ -95,8 +96,12 @@ fn build(hip: &Hip, folder: &Path, spinner: &Spinner) -> Result<Manifest> {
         spinner.step(&format!("compiling {SOURCE} to {}", name.display()));
         // In the sources' folder and with a relative name: the output names its source.
         let mut command = hip.command();
-        command.args(FLAGS).arg(kind).arg(SOURCE).arg("-o").arg(folder.join(name)).current_dir(sources());
+        let output = folder.join(name);
+        command.args(FLAGS).arg(kind).arg(SOURCE).arg("-o").arg(&output).current_dir(sources());
         finish(&mut command)?;
+        // The linker makes a code object executable; nothing executes it, and the committed one is not.
+        fs::set_permissions(&output, Permissions::from_mode(0o644))
+            .with_context(|| format!("cannot set the mode of {}", output.display()))?;
     }
     let assembly = fs::read_to_string(folder.join(&outputs[0].1))?;
     let manifest = Manifest {
