@@ -74,7 +74,9 @@ fn results_come_in_the_order_of_the_calls() {
             communicator.barrier().unwrap();
             let kept: Vec<_> = [1, 2, 3, 4].map(|words| memory(&communicator, words, 0)).into();
             kept.iter().for_each(|memory| communicator.send_memory(memory, peer, Tag(5)).unwrap());
-            communicator.send_memory(&memory(&communicator, 100, 0), peer, Tag(6)).unwrap();
+            let last = memory(&communicator, 100, 0);
+            communicator.send_memory(&last, peer, Tag(6)).unwrap();
+            // All are registered until their receiver has them.
             communicator.barrier().unwrap();
             return;
         }
