@@ -73,7 +73,7 @@ const TABLES: [Table; 3] = [
     Table {
         folder: "host",
         layers: &[
-            &["error"],
+            &["error", "monitor"],
             &["env"],
             &["data_type", "device", "hip", "verbs"],
             &["memory", "bootstrap", "convert"],

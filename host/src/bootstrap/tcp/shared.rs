@@ -9,12 +9,12 @@ use warpwire_device::abi::Rank;
 
 use super::super::deadline::Deadline;
 use super::super::mailbox::{Failure, Limits, Loss, Mailbox};
-use super::super::monitor::Monitor;
 use super::commands::{Command, Commands};
 use super::outbox::Outbox;
 use super::payload::{Member, SetupFailure};
 use super::secret::Secret;
 use crate::error::{Departure, Result};
+use crate::monitor::Monitor;
 
 /// Numbers of connections; lower ones are the listener's and the bell's.
 pub(super) const FIRST_TOKEN: u64 = 2;
@@ -96,7 +96,7 @@ impl Shared {
 
     /// How messages get to a rank.
     pub(super) fn way_to(&self, rank: Rank, deadline: Deadline) -> Way {
-        self.routes.wait(|routes| {
+        self.routes.wait_until(|routes| {
             let route = &mut routes[rank.0 as usize];
             if let Some(outbox) = &route.outbox {
                 return ControlFlow::Break(Way::Open(Arc::clone(outbox)));
@@ -137,7 +137,7 @@ impl Shared {
 
     /// At the root: waits for the check-in to end. Nothing where the deadline passes first.
     pub(super) fn wait_for_setup(&self, deadline: Deadline) -> Option<Result<(), SetupFailure>> {
-        self.setup.wait(|setup| match setup {
+        self.setup.wait_until(|setup| match setup {
             Setup::Complete => ControlFlow::Break(Some(Ok(()))),
             Setup::Failed(failure) => ControlFlow::Break(Some(Err(failure.clone()))),
             Setup::Gathering if deadline.left().is_none() => ControlFlow::Break(None),

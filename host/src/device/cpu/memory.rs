@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
 use super::mapping::Mapping;
-use super::monitor::Monitor;
 use crate::device::driver::{Allocated, DriverMemory, MemoryRequest, Payload, not_shareable};
 use crate::device::{AddressRange, HandleKinds, MemoryKind};
 use crate::error::{Error, HandleKind, MemoryError, Result};
+use crate::monitor::Monitor;
 
 /// Allocations up to this share a slab: each mapping has a file descriptor, of which a process may have few.
 const SMALL_BYTES: usize = 64 << 10;
