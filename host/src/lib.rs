@@ -2,7 +2,7 @@
 //!
 //! # Layers
 //!
-//! Each module imports only from those before it: [`error`], `monitor` < `env` < [`data_type`], [`device`], `hip` < [`memory`],
+//! Each module imports only from those before it: [`error`], `monitor` < `env` < [`data_type`], [`device`], `hip`, `net` < [`memory`],
 //! [`convert`] < [`connection`] < [`semaphore`] < [`channel`] < [`collective`]. Of the device crate the host names only [`abi`], the element
 //! types, the kernels' table, and the CPU half that runs them.
 //!
@@ -31,6 +31,7 @@ pub mod collective;
 
 mod env;
 mod monitor;
+mod net;
 
 pub use error::{Error, ErrorKind, MemoryError, Result};
 pub use warpwire_device::{abi, kernel, types};

@@ -75,7 +75,7 @@ const TABLES: [Table; 3] = [
         layers: &[
             &["error", "monitor"],
             &["env"],
-            &["data_type", "device", "hip", "verbs"],
+            &["data_type", "device", "hip", "net", "verbs"],
             &["memory", "bootstrap", "convert"],
             &["connection"],
             &["semaphore", "fifo"],

@@ -14,10 +14,9 @@
 //!
 //! # Layers
 //!
-//! Each module imports only from those before it: `deadline`, `domain`, `receipt` < `mailbox` < `transport` < `topology`, `group`
+//! Each module imports only from those before it: `domain`, `receipt` < `mailbox` < `transport` < `topology`, `group`
 //! (its collectives and its split) < `local`, `tcp` < `launcher`.
 
-mod deadline;
 mod domain;
 mod group;
 mod launcher;

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use warpwire_device::abi::Rank;
 
-use super::deadline::Deadline;
 use super::mailbox::{Address, Failure, Lane, Outcome, Slot};
 use super::receipt::{PendingRecv, Receipt};
 use super::topology::{Place, Topology};
@@ -23,6 +22,7 @@ use super::{Bootstrap, Colour, MAX_MESSAGE_BYTES, Tag};
 use crate::env::HostId;
 use crate::error::{BootstrapError, Error, Result};
 use crate::monitor::Monitor;
+use crate::net::Deadline;
 use collective::{Call, Operation};
 use members::Members;
 

@@ -11,9 +11,9 @@ use std::task::Waker;
 
 use warpwire_device::abi::Rank;
 
-use super::deadline::Deadline;
 use crate::error::{BootstrapError, Departure, Error};
 use crate::monitor::Monitor;
+use crate::net::Deadline;
 
 pub(super) use slot::{Outcome, Slot};
 

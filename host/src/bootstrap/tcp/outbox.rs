@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::super::deadline::Deadline;
 use crate::monitor::Monitor;
+use crate::net::Deadline;
 
 /// From here on senders wait. A message may be longer: it goes in whole once there is any room.
 const FULL_BYTES: usize = 4 << 20;

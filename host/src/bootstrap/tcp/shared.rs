@@ -7,14 +7,15 @@ use std::sync::{Arc, OnceLock};
 
 use warpwire_device::abi::Rank;
 
-use super::super::deadline::Deadline;
 use super::super::mailbox::{Failure, Limits, Loss, Mailbox};
 use super::commands::{Command, Commands};
 use super::outbox::Outbox;
 use super::payload::{Member, SetupFailure};
-use super::secret::Secret;
 use crate::error::{Departure, Result};
 use crate::monitor::Monitor;
+use crate::net::Deadline;
+use crate::net::interface::system;
+use crate::net::secret::Secret;
 
 /// Numbers of connections; lower ones are the listener's and the bell's.
 pub(super) const FIRST_TOKEN: u64 = 2;
@@ -73,7 +74,7 @@ pub(super) enum Way {
 
 impl Shared {
     pub(super) fn new(rank: Rank, size: usize, limits: Limits) -> Result<Arc<Self>> {
-        let commands = Arc::new(Commands::new().map_err(super::interface::system("making an eventfd"))?);
+        let commands = Arc::new(Commands::new().map_err(system("making an eventfd"))?);
         let bell = Arc::clone(&commands);
         let on_room = Box::new(move |from| bell.push(Command::Resume(from)));
         Ok(Arc::new(Self {

@@ -8,24 +8,24 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
-use super::super::deadline::Deadline;
-use super::frame::{Fault, Frame, FrameReader, HANDSHAKE_LIMIT, PAYLOAD_LIMIT, VERSION};
+use super::deadline::Deadline;
+use super::frame::{Fault, Frame, FrameReader, HANDSHAKE_LIMIT};
 use super::handshake::{Guest, Rejection};
-use super::payload::Claim;
 use super::secret::Secret;
 use crate::error::{Error, Refusal, Result};
 
-/// A connection that both ends agreed on. Bytes behind the handshake may have come already.
+/// A connection that both ends agreed on. Bytes behind the handshake may have come already; the reader's limit is the handshake's
+/// still.
 #[derive(Debug)]
-pub(super) struct Established {
-    pub(super) stream: Arc<TcpStream>,
-    pub(super) address: SocketAddr,
-    pub(super) reader: FrameReader,
+pub(crate) struct Established {
+    pub(crate) stream: Arc<TcpStream>,
+    pub(crate) address: SocketAddr,
+    pub(crate) reader: FrameReader,
 }
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(super) enum DialFault {
+pub(crate) enum DialFault {
     /// The time is up.
     Late {
         attempts: u32,
@@ -62,10 +62,10 @@ const CONNECT: Duration = Duration::from_secs(3);
 
 /// Connects to the first of `addresses` that takes it, again and again until the deadline: the other end may start later.
 /// `claim` says who this is, once it is known by which address it goes; `stop` says when nobody is to be found any more.
-pub(super) fn dial(
+pub(crate) fn dial(
     addresses: &[SocketAddr],
     secret: &Secret,
-    claim: &mut dyn FnMut(&TcpStream) -> Result<Claim>,
+    claim: &mut dyn FnMut(&TcpStream) -> Result<Vec<u8>>,
     deadline: Deadline,
     stop: &dyn Fn() -> bool,
 ) -> Result<Established, DialFault> {
@@ -96,7 +96,7 @@ pub(super) fn dial(
 fn attempt(
     address: SocketAddr,
     secret: &Secret,
-    claim: &mut dyn FnMut(&TcpStream) -> Result<Claim>,
+    claim: &mut dyn FnMut(&TcpStream) -> Result<Vec<u8>>,
     deadline: Deadline,
 ) -> Result<Established, AttemptFault> {
     let again = |error: io::Error| AttemptFault::Again(error.to_string());
@@ -115,8 +115,7 @@ fn attempt(
     let proof = guest.answer(&challenge, &claim).map_err(AttemptFault::Rejected)?;
     wire.send(&proof)?;
     guest.conclude(&wire.receive()?).map_err(AttemptFault::Rejected)?;
-    let Wire { stream, mut reader, .. } = wire;
-    reader.set_limit(PAYLOAD_LIMIT);
+    let Wire { stream, reader, .. } = wire;
     Ok(Established { stream: Arc::new(stream), address, reader })
 }
 
@@ -126,9 +125,9 @@ fn connect(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// What every connection of the bootstrap has: no waiting for more bytes to send, and a way to find out that the other
+/// What every connection has: no waiting for more bytes to send, and a way to find out that the other
 /// host is gone without a word.
-pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
+pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let keepalive = TcpKeepalive::new()
         .with_time(Duration::from_secs(10))
@@ -168,14 +167,14 @@ impl Wire {
 
 /// Why no frame came.
 #[derive(Debug)]
-pub(super) enum ReadFault {
+pub(crate) enum ReadFault {
     Late,
     Io(io::Error),
     Frame(Fault),
 }
 
 /// The next frame of a blocking connection.
-pub(super) fn next_frame(
+pub(crate) fn next_frame(
     mut stream: &TcpStream,
     reader: &mut FrameReader,
     deadline: Deadline,
@@ -201,9 +200,4 @@ pub(super) fn next_frame(
             },
         }
     }
-}
-
-/// Frames that are not of the handshake have to be of this version.
-pub(super) fn check_version(frame: &Frame) -> Result<(), Fault> {
-    if frame.version == VERSION { Ok(()) } else { Err(Fault::Version { theirs: frame.version }) }
 }
