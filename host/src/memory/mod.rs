@@ -47,7 +47,7 @@ pub(crate) use identity::process as process_id;
 pub use multicast::{Multicast, MulticastBinding, MulticastMapping, SharedMulticast};
 pub use peer_access::PeerAccess;
 pub use query::{allocation_of, gpu_memset, gpu_memset_async, is_cu_mem_map_allocated, is_nvls_supported};
-pub(crate) use region::{Region, RegionKey};
+pub(crate) use region::Region;
 pub use registered::{RegisteredMemory, Transports};
 pub use shareable::Shareable;
 pub use token_pool::{Token, TokenPool};

@@ -1,5 +1,6 @@
 //! Connecting to another rank, from the thread that wants it.
 
+use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -47,11 +48,22 @@ pub(crate) enum DialFault {
 }
 
 /// How one attempt failed.
-enum AttemptFault {
+#[derive(Debug)]
+pub(crate) enum AttemptFault {
     /// The other end may not be there yet.
     Again(String),
     Rejected(Rejection),
     Other(Error),
+}
+
+impl fmt::Display for AttemptFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Again(reason) | Self::Rejected(Rejection::Stranger(reason)) => f.write_str(reason),
+            Self::Rejected(Rejection::Refused(refusal)) => write!(f, "it turned this end away: {refusal}"),
+            Self::Other(error) => error.fmt(f),
+        }
+    }
 }
 
 /// Between attempts, at first and at most.
@@ -99,14 +111,30 @@ fn attempt(
     claim: &mut dyn FnMut(&TcpStream) -> Result<Vec<u8>>,
     deadline: Deadline,
 ) -> Result<Established, AttemptFault> {
-    let again = |error: io::Error| AttemptFault::Again(error.to_string());
     let left = deadline.left().unwrap_or(Duration::from_millis(1));
-    let stream = connect(address, left.min(CONNECT)).map_err(again)?;
+    let stream = reach(address, left.min(CONNECT)).map_err(|error| AttemptFault::Again(error.to_string()))?;
+    introduce(stream, address, secret, claim, deadline)
+}
+
+/// A socket that is connected to `address`, where nothing has been said yet. One attempt.
+pub(crate) fn reach(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    let stream = connect(address, timeout)?;
     // A port that nobody listens on may be the one that this very socket was given: it then reaches itself.
-    if stream.local_addr().map_err(again)? == stream.peer_addr().map_err(again)? {
-        return Err(AttemptFault::Again("nobody listens there".to_owned()));
+    if stream.local_addr()? == stream.peer_addr()? {
+        return Err(io::Error::new(ErrorKind::ConnectionRefused, "nobody listens there"));
     }
-    prepare(&stream).map_err(again)?;
+    prepare(&stream)?;
+    Ok(stream)
+}
+
+/// The guest's part of the handshake.
+pub(crate) fn introduce(
+    stream: TcpStream,
+    address: SocketAddr,
+    secret: &Secret,
+    claim: &mut dyn FnMut(&TcpStream) -> Result<Vec<u8>>,
+    deadline: Deadline,
+) -> Result<Established, AttemptFault> {
     let mut wire = Wire { stream, reader: FrameReader::new(HANDSHAKE_LIMIT), deadline };
     let (mut guest, hello) = Guest::new(secret.clone()).map_err(AttemptFault::Other)?;
     wire.send(&hello)?;

@@ -1,30 +1,27 @@
 //! How two ends meet: each listens, tells the other where by the bootstrap, and one of them connects.
+//!
+//! Neither waits for the other to wait for it: ranks may make their connections in whatever order each likes. What takes both
+//! is left to the connection's thread; where it comes to nothing the connection fails, and its calls say why.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use socket2::SockRef;
-use warpwire_device::abi::Rank;
 
 use super::super::endpoint::{Endpoint, Peer};
 use super::super::link::{Link, Transport};
 use super::EthernetLink;
-use super::greeting::{Greeted, greet};
+use super::service::Meeting;
 use crate::device::Device;
 use crate::env;
 use crate::error::{ConnectionError, Error, Result};
-use crate::memory::{ProcessId, process_id};
-use crate::net::dial::{DialFault, dial};
+use crate::memory::process_id;
+use crate::net::dial::reach;
 use crate::net::interface::{InterfaceRule, choose, interfaces};
 use crate::net::payload::{decode, encode};
 use crate::net::secret::{SECRET_BYTES, Secret};
 use crate::net::{self, Deadline};
-
-/// How long a peer may leave what is sent to it untaken before it counts as gone: about as long as it takes keep-alive probes
-/// to find out that a host has gone without a word.
-const SILENCE: Duration = Duration::from_secs(30);
 
 /// An end that has yet to meet its peer.
 #[derive(Debug)]
@@ -61,10 +58,9 @@ impl EthernetEndpoint {
         Ok(Self { device: device.clone(), listener, secret: Secret::random()?, scope })
     }
 
-    /// The socket of the connection, and what came behind the handshake.
-    ///
-    /// The end with the smaller secret is the one that listens on, so both know who does; the other connects.
-    fn meet(&self, peer: Peer<'_>, theirs: &Description, deadline: Deadline) -> Result<Greeted> {
+    /// This end's part in making the connection. The end with the smaller secret is the one that listens on, so both know who
+    /// does; the other connects.
+    fn meeting(self, peer: Peer<'_>, theirs: &Description, timeout: Duration) -> Result<Meeting> {
         let unreachable = |reason: String| {
             let transport = Transport::Ethernet.name();
             Error::from(ConnectionError::Unreachable { peer: peer.rank, transport, reason })
@@ -74,38 +70,19 @@ impl EthernetEndpoint {
         }
         if *self.secret.as_bytes() < theirs.secret {
             let claim = encode(&peer.site.process);
-            let greeted = greet(&self.listener, &self.secret, &claim, deadline)
-                .map_err(|error| Error::system("waiting for the peer to connect", error))?;
-            return greeted.ok_or_else(|| late(peer.rank, deadline));
+            return Ok(Meeting::Listen { listener: self.listener, secret: self.secret, claim });
         }
-        let own: ProcessId = process_id()?;
-        let mut claim = |_: &TcpStream| Ok(encode(&own));
         let address = theirs.endpoint.seen_from(self.scope);
-        let secret = Secret::from_bytes(theirs.secret);
-        let dialled = dial(&[address], &secret, &mut claim, deadline, &|| false);
-        let connection = dialled.map_err(|fault| match fault {
-            DialFault::Late { attempts: 0, .. } | DialFault::Stopped => late(peer.rank, deadline),
-            DialFault::Late { attempts, last } => unreachable(format!(
-                "{attempts} attempts within {:?} came to nothing, the last: {last}; where its hosts have several networks, \
-                 {} says which to use",
-                deadline.given(),
-                env::SOCKET_IFNAME
-            )),
-            DialFault::Refused { address, refusal } => unreachable(format!("{address} refused it: {refusal}")),
-            DialFault::Stranger { address, reason } => unreachable(format!("{address} is not its: {reason}")),
-            DialFault::Other(error) => error,
+        // The peer has listened there since before it said so, whatever else it does now.
+        let stream = reach(address, timeout).map_err(|error| {
+            let variable = env::SOCKET_IFNAME;
+            unreachable(format!(
+                "{address}: {error}; where its host has several networks, {variable} says which to use"
+            ))
         })?;
-        let early = connection.reader.into_rest();
-        // Nothing else has the socket: the dialled connection is taken apart here.
-        let stream = Arc::try_unwrap(connection.stream)
-            .map_err(|_| unreachable("its new socket is in use".to_owned()))?;
-        Ok(Greeted { stream, early })
+        let (secret, claim) = (Secret::from_bytes(theirs.secret), encode(&process_id()?));
+        Ok(Meeting::Introduce { stream, address, secret, claim })
     }
-}
-
-fn late(peer: Rank, deadline: Deadline) -> Error {
-    let (transport, timeout) = (Transport::Ethernet.name(), deadline.given());
-    ConnectionError::Timeout { peer, transport, timeout }.into()
 }
 
 impl Endpoint for EthernetEndpoint {
@@ -121,14 +98,9 @@ impl Endpoint for EthernetEndpoint {
                 (Transport::Ethernet.name(), "its description cannot be read".to_owned());
             Error::from(ConnectionError::Unreachable { peer: peer.rank, transport, reason })
         })?;
-        let Greeted { stream, early } = self.meet(peer, &theirs, Deadline::after(timeout))?;
-        let prepared = (|| {
-            stream.set_read_timeout(None)?;
-            stream.set_write_timeout(None)?;
-            SockRef::from(&stream).set_tcp_user_timeout(Some(SILENCE))
-        })();
-        prepared.map_err(|error| Error::system("setting up a connection's socket", error))?;
-        let link = EthernetLink::start(&self.device, peer.rank, peer.site.process, stream, early, timeout)?;
-        Ok(Arc::new(link))
+        let deadline = Deadline::after(timeout);
+        let (device, process) = (self.device.clone(), peer.site.process);
+        let meeting = self.meeting(peer, &theirs, timeout)?;
+        Ok(Arc::new(EthernetLink::start(&device, peer.rank, process, meeting, deadline)?))
     }
 }

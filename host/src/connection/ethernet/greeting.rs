@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::Refusal;
 use crate::net::Deadline;
@@ -47,20 +47,27 @@ enum Heard {
     Stranger(String),
 }
 
-/// Listens until the one comes that knows the secret and makes `claim`; nothing where the deadline passes first.
+/// No wait is longer: `stop` is to be looked at now and then.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Listens until the one comes that knows the secret and makes `claim`; nothing where the deadline passes first, or `stop`
+/// says that nobody is awaited any more.
 pub(super) fn greet(
     listener: &TcpListener,
     secret: &Secret,
     claim: &[u8],
     deadline: Deadline,
+    stop: &dyn Fn() -> bool,
 ) -> io::Result<Option<Greeted>> {
     let poller = Poller::new()?;
     listener.set_nonblocking(true)?;
     poller.set(listener, LISTENER, Interest::default(), Interest::READ)?;
     let mut guests: BTreeMap<u64, Guest> = BTreeMap::new();
     let mut next = LISTENER + 1;
-    while deadline.left().is_some() {
-        for event in poller.wait(Some(deadline.end()))? {
+    while let Some(left) = deadline.left()
+        && !stop()
+    {
+        for event in poller.wait(Some(Instant::now() + left.min(LOOK)))? {
             if event.token == LISTENER {
                 let Some((stream, address)) = accept(listener) else { continue };
                 match admit(&poller, next, stream, address, secret) {
@@ -199,7 +206,8 @@ mod tests {
         let mut half = TcpStream::connect(address).unwrap();
         half.write_all(b"WWBS\x01\x00\x01").unwrap();
         let greeted = thread::scope(|scope| {
-            let host = scope.spawn(|| greet(&listener, &right, b"me", Deadline::after(LONG)).unwrap());
+            let host =
+                scope.spawn(|| greet(&listener, &right, b"me", Deadline::after(LONG), &|| false).unwrap());
             let other = |secret: &Secret, claim: &'static [u8]| {
                 let mut claim = |_: &TcpStream| Ok(claim.to_vec());
                 dial(&[address], secret, &mut claim, Deadline::after(LONG), &|| false)
@@ -227,8 +235,9 @@ mod tests {
     #[test]
     fn nobody_comes() {
         let (listener, _) = listener();
-        let none =
-            greet(&listener, &Secret::from_text(None), b"", Deadline::after(Duration::from_millis(20)));
-        assert!(none.unwrap().is_none());
+        let secret = Secret::from_text(None);
+        let soon = Deadline::after(Duration::from_millis(20));
+        assert!(greet(&listener, &secret, b"", soon, &|| false).unwrap().is_none());
+        assert!(greet(&listener, &secret, b"", Deadline::after(LONG), &|| true).unwrap().is_none());
     }
 }

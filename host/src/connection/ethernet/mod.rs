@@ -19,8 +19,8 @@
 //!
 //! # Layers
 //!
-//! Each module imports only from those before it: `frame`, `staging` < `queue` < `sender`, `receiver` < this; `greeting`
-//! < `endpoint`, which makes links.
+//! Each module imports only from those before it: `frame`, `staging`, `greeting` < `queue` < `sender`, `receiver` < `service` <
+//! this < `endpoint`, which makes links.
 
 mod endpoint;
 mod frame;
@@ -28,9 +28,10 @@ mod greeting;
 mod queue;
 mod receiver;
 mod sender;
+mod service;
 mod staging;
 
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -44,8 +45,7 @@ use crate::memory::ProcessId;
 use crate::net::Deadline;
 use frame::Target;
 use queue::{End, Queue, Refused, Request};
-use receiver::Receiver;
-use sender::Sender;
+use service::{Meeting, Service, Socket};
 
 pub(super) use endpoint::EthernetEndpoint;
 
@@ -59,41 +59,28 @@ struct EthernetLink {
     /// Whose memory it writes.
     process: ProcessId,
     queue: Arc<Queue>,
-    stream: TcpStream,
+    socket: Socket,
     /// How long a caller waits for room.
     timeout: Duration,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl EthernetLink {
-    /// The end of a connection that stands; `early` are bytes that came with its handshake.
+    /// The end of a connection that is about to stand, by the deadline. A caller waits for room as long as that was away.
     fn start(
         device: &Device,
         peer: Rank,
         process: ProcessId,
-        stream: TcpStream,
-        early: Vec<u8>,
-        timeout: Duration,
+        meeting: Meeting,
+        deadline: Deadline,
     ) -> Result<Self> {
-        let queue = Arc::new(Queue::default());
-        let again = || stream.try_clone().map_err(|error| Error::system("duplicating a socket", error));
-        let sender = Sender::new(Arc::clone(&queue), again()?, device)?;
-        let receiver = Receiver::new(Arc::clone(&queue), peer, again()?, early, device)?;
-        let (sending, receiving) = (queue.sending(), queue.receiving());
-        // From here on its drop ends what has been started.
-        let link = Self { peer, process, queue, stream, timeout, threads: Mutex::default() };
-        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
-            let spawned = thread::Builder::new().name(format!("warpwire-eth-{name}-{}", peer.0)).spawn(run);
-            spawned.map_err(|error| Error::system("starting a connection's thread", error))
-        };
-        let threads = [
-            spawn("send", Box::new(move || sender.run(sending))),
-            spawn("recv", Box::new(move || receiver.run(receiving))),
-        ];
-        for thread in threads {
-            link.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread?);
-        }
-        Ok(link)
+        let (queue, socket) = (Arc::<Queue>::default(), Socket::default());
+        let service = Service::new(&queue, &socket, device, peer, deadline)?;
+        let name = format!("warpwire-eth-recv-{}", peer.0);
+        let thread = thread::Builder::new().name(name).spawn(move || service.run(meeting));
+        let thread = thread.map_err(|error| Error::system("starting a connection's thread", error))?;
+        let timeout = deadline.given();
+        Ok(Self { peer, process, queue, socket, timeout, thread: Mutex::new(Some(thread)) })
     }
 
     /// Where a place is for the peer.
@@ -169,19 +156,16 @@ impl Link for EthernetLink {
 
     fn close(&self) {
         self.queue.close();
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        if threads.is_empty() {
-            return;
-        }
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
         // These fail only on a connection that is closed already. The first ends the receiving thread's wait; then the other
         // says its last words.
-        _ = self.stream.shutdown(Shutdown::Read);
+        let shut = |how| self.socket.get().map(|socket| socket.shutdown(how));
+        _ = shut(Shutdown::Read);
         self.queue.wait_for_threads(Instant::now() + LAST_WORDS);
-        _ = self.stream.shutdown(Shutdown::Both);
-        for thread in threads {
-            if thread.join().is_err() {
-                tracing::error!(peer = self.peer.0, "a connection's thread panicked");
-            }
+        _ = shut(Shutdown::Both);
+        if thread.join().is_err() {
+            tracing::error!(peer = self.peer.0, "a connection's thread panicked");
         }
         self.queue.release();
     }

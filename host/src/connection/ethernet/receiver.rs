@@ -3,7 +3,7 @@
 //! It believes nothing that comes: a frame names memory by a key, and what is no memory of this process that is registered now,
 //! or reaches beyond it, ends the connection before a byte is placed.
 
-use std::io::{BufReader, Chain, Cursor, Read};
+use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,17 +39,15 @@ enum Stop {
 }
 
 impl Receiver {
-    /// `early` are bytes that came with the handshake.
+    /// `early` are bytes that came with the handshake; `data` has room for [`PIECE_BYTES`].
     pub(super) fn new(
         queue: Arc<Queue>,
         peer: Rank,
         stream: TcpStream,
         early: Vec<u8>,
-        device: &Device,
-    ) -> Result<Self> {
-        let again = stream.try_clone().map_err(|error| Error::system("duplicating a socket", error))?;
-        let input = BufReader::with_capacity(INPUT_BYTES, Cursor::new(early).chain(again));
-        let data = Staging::new(device, PIECE_BYTES)?;
+        data: Staging,
+    ) -> io::Result<Self> {
+        let input = BufReader::with_capacity(INPUT_BYTES, Cursor::new(early).chain(stream.try_clone()?));
         Ok(Self { queue, peer, stream, input, data, words: Words::default() })
     }
 

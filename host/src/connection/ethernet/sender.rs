@@ -10,12 +10,10 @@ use std::sync::Arc;
 use super::frame::{self, ACKNOWLEDGE_BYTES, Objection, PIECE_BYTES, Target, UPDATE_BYTES, WRITE_HEAD_BYTES};
 use super::queue::{Queue, Request, Serving, Turn};
 use super::staging::Staging;
-use crate::device::Device;
-use crate::error::Result;
 use crate::memory::Region;
 
-/// Frames are gathered up to this size before they are written to the socket. There is always room for an acknowledgement.
-const BATCH_BYTES: usize = WRITE_HEAD_BYTES + PIECE_BYTES;
+/// Frames are gathered up to this size before they are written to the socket.
+pub(super) const BATCH_BYTES: usize = WRITE_HEAD_BYTES + PIECE_BYTES + ACKNOWLEDGE_BYTES;
 
 /// What the sending thread has.
 #[derive(Debug)]
@@ -30,8 +28,9 @@ pub(super) struct Sender {
 struct Stop;
 
 impl Sender {
-    pub(super) fn new(queue: Arc<Queue>, stream: TcpStream, device: &Device) -> Result<Self> {
-        Ok(Self { queue, stream, batch: Staging::new(device, BATCH_BYTES + ACKNOWLEDGE_BYTES)?, used: 0 })
+    /// `batch` has [`BATCH_BYTES`].
+    pub(super) fn new(queue: Arc<Queue>, stream: TcpStream, batch: Staging) -> Self {
+        Self { queue, stream, batch, used: 0 }
     }
 
     /// Sends until the connection ends.
@@ -89,8 +88,9 @@ impl Sender {
         Ok(())
     }
 
+    /// There is always room for an acknowledgement besides.
     fn make_room(&mut self, bytes: usize) -> Result<(), Stop> {
-        if self.used + bytes > BATCH_BYTES { self.flush() } else { Ok(()) }
+        if self.used + bytes + ACKNOWLEDGE_BYTES > BATCH_BYTES { self.flush() } else { Ok(()) }
     }
 
     fn put(&mut self, bytes: &[u8]) {

@@ -214,26 +214,93 @@ fn a_connection_that_is_stuck_can_be_closed() {
     drop(theirs);
 }
 
+/// Both ends are asked in one thread, in whichever order: a rank need not be waited for where it waits.
+#[test]
+fn ends_meet_whoever_is_asked_first() {
+    let device = cpu();
+    let site = site(&device);
+    for round in 0..8 {
+        let ends = [endpoint(&device, LOOPBACK), endpoint(&device, LOOPBACK)];
+        let said = [0, 1].map(|end: usize| ends[end].description().unwrap());
+        let links = ends.into_iter().zip(said.iter().rev()).map(|(end, description)| {
+            Connection::over(end.join(Peer { rank: Rank(1), site: &site, description }, LONG).unwrap())
+        });
+        let links: Vec<_> = links.collect();
+        let (buffer, _registered, there) = word(&device);
+        links[round % 2].update(&there, 0, 7).unwrap();
+        links[round % 2].flush(LONG).unwrap();
+        assert_eq!(buffer.read().unwrap(), [7]);
+    }
+}
+
 #[test]
 fn ends_that_do_not_meet_say_whom_they_waited_for() {
     let device = cpu();
     let site = site(&device);
-    let short = Duration::from_millis(50);
-    for _ in 0..4 {
-        // Whichever of the two would listen, the other does not come.
+    let short = Duration::from_millis(100);
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..100 {
+        // Either the one that listens is never called, or the one that calls finds a listener that is not served.
+        let (one, other) = (endpoint(&device, LOOPBACK), endpoint(&device, LOOPBACK));
+        let description = other.description().unwrap();
+        let link = one.join(Peer { rank: Rank(9), site: &site, description: &description }, short).unwrap();
+        let connection = Connection::over(link);
+        eventually("it fails", || connection.mark().is_err());
+        let error = text(connection.mark());
+        let known = ["did not connect within 100ms", "did not answer in time"];
+        let which = known.iter().position(|part| error.contains(part));
+        assert!(error.contains("to rank 9 has failed") && which.is_some(), "{error}");
+        seen.extend(which);
+        if seen.len() == 2 {
+            return;
+        }
+    }
+    panic!("a hundred ends were all of one kind: {seen:?}");
+}
+
+#[test]
+fn a_connection_that_has_yet_to_come_about_can_be_closed() {
+    let device = cpu();
+    let site = site(&device);
+    for _ in 0..8 {
+        let (one, other) = (endpoint(&device, LOOPBACK), endpoint(&device, LOOPBACK));
+        let description = other.description().unwrap();
+        // With a limit beyond the test's patience: the close alone can end it.
+        let link =
+            one.join(Peer { rank: Rank(9), site: &site, description: &description }, 10 * LONG).unwrap();
+        let connection = Connection::over(link);
+        connection.close();
+        assert!(text(connection.mark()).contains("was closed by this rank"));
+    }
+}
+
+#[test]
+fn ends_that_cannot_be_reached_or_read_are_refused_at_once() {
+    let device = cpu();
+    let site = site(&device);
+    let mut refused = 0;
+    for _ in 0..100 {
         let (one, other) = (endpoint(&device, LOOPBACK), endpoint(&device, LOOPBACK));
         let description = other.description().unwrap();
         drop(other);
-        let error = text(one.join(Peer { rank: Rank(9), site: &site, description: &description }, short));
-        assert!(error.contains("rank 9"), "{error}");
+        let joined = one.join(Peer { rank: Rank(9), site: &site, description: &description }, LONG);
+        // Whoever listens itself cannot know.
+        let Err(error) = joined else { continue };
+        let error = error.to_string();
+        assert!(error.contains("does not connect this rank to rank 9: 127.0.0.1:"), "{error}");
+        refused += 1;
+        if refused == 3 {
+            break;
+        }
     }
+    assert_eq!(refused, 3);
     for description in [&b""[..], b"nonsense"] {
         let end = endpoint(&device, LOOPBACK);
-        let error = text(end.join(Peer { rank: Rank(9), site: &site, description }, short));
+        let error = text(end.join(Peer { rank: Rank(9), site: &site, description }, LONG));
         assert!(error.contains("rank 9") && error.contains("cannot be read"), "{error}");
     }
     let end = endpoint(&device, LOOPBACK);
     let description = end.description().unwrap();
-    let error = text(end.join(Peer { rank: Rank(9), site: &site, description: &description }, short));
+    let error = text(end.join(Peer { rank: Rank(9), site: &site, description: &description }, LONG));
     assert!(error.contains("cannot connect to itself"), "{error}");
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use warpwire_device::abi::{Pod, Rank};
 
+use super::greeting::Greeted;
 use super::*;
 use crate::bootstrap::{DomainId, HostId};
 use crate::connection::endpoint::{Endpoint, Peer};
@@ -62,7 +63,8 @@ fn played(device: &Device, timeout: Duration) -> (Connection, TcpStream) {
     theirs.set_read_timeout(Some(LONG)).unwrap();
     let (ours, _) = listener.accept().unwrap();
     let process = process_id().unwrap();
-    let link = EthernetLink::start(device, Rank(3), process, ours, Vec::new(), timeout).unwrap();
+    let meeting = Meeting::Met(Greeted { stream: ours, early: Vec::new() });
+    let link = EthernetLink::start(device, Rank(3), process, meeting, Deadline::after(timeout)).unwrap();
     (Connection::over(Arc::new(link)), theirs)
 }
 
