@@ -5,6 +5,7 @@ mod process;
 
 mod all_reduce;
 mod channels;
+mod ethernet;
 mod exchange;
 mod failures;
 mod jobs;

@@ -11,11 +11,12 @@ use crate::all_reduce::every_element_is_the_sum;
 use crate::channels::{
     bounce_with_everybody, launch_wait, the_host_signals_the_peers_kernel, written_pieces_arrive_in_order,
 };
+use crate::ethernet;
 use crate::jobs::{LONG, channel, connect, cpu};
 use crate::process::{Child, command, hear_parent, tell_parent};
 
 /// The processes of a job, by rank, that each do `what`. Rank 0 takes a port of its own and says where it is.
-fn start(what: &str, size: usize) -> Vec<Child> {
+pub fn start(what: &str, size: usize) -> Vec<Child> {
     start_with(what, size, |_| Vec::new())
 }
 
@@ -61,8 +62,8 @@ pub fn play(role: &str) {
             bounce_with_everybody(&communicator, per_peer, 4 * 3001, 25);
         }
         "signal and write" => {
-            the_host_signals_the_peers_kernel(&communicator);
-            written_pieces_arrive_in_order(&communicator);
+            the_host_signals_the_peers_kernel(&communicator, EndpointConfig::CudaIpc);
+            written_pieces_arrive_in_order(&communicator, EndpointConfig::CudaIpc);
         }
         "all-reduce" => every_element_is_the_sum(&communicator),
         "miss a rank" => miss_a_rank(&communicator),
@@ -74,7 +75,7 @@ pub fn play(role: &str) {
             tell_parent(&error.to_string());
             communicator.barrier().unwrap();
         }
-        other => panic!("no child does {other:?}"),
+        other => ethernet::play(other, &communicator),
     }
 }
 

@@ -50,7 +50,7 @@ use service::{Meeting, Service, Socket};
 pub(super) use endpoint::EthernetEndpoint;
 
 /// How long an end that closes waits for its last words to go out.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const LAST_WORDS: Duration = Duration::from_millis(250);
 
 /// One end of a connection.
 #[derive(Debug)]
@@ -161,7 +161,9 @@ impl Link for EthernetLink {
         // These fail only on a connection that is closed already. The first ends the receiving thread's wait; then the other
         // says its last words.
         let shut = |how| self.socket.get().map(|socket| socket.shutdown(how));
-        _ = shut(Shutdown::Read);
+        if self.queue.has_met() {
+            _ = shut(Shutdown::Read);
+        }
         self.queue.wait_for_threads(Instant::now() + LAST_WORDS);
         _ = shut(Shutdown::Both);
         if thread.join().is_err() {

@@ -91,6 +91,8 @@ struct State {
     end: Option<End>,
     /// By this end: what has been placed is still acknowledged.
     closing: bool,
+    /// The other end has proved to be the peer.
+    met: bool,
     /// The threads that serve the connection.
     sending: bool,
     receiving: bool,
@@ -213,6 +215,18 @@ impl Queue {
     /// Ends the connection from this side: no more is taken or sent, and what the peer has sent by now is still acknowledged.
     pub(super) fn close(&self) {
         self.state.change(|state| state.closing = true);
+    }
+
+    /// For the receiving thread: the other end has proved to be the peer. Says whether this end goes on all the same.
+    pub(super) fn meet(&self) -> bool {
+        self.state.with(|state| {
+            state.met = true;
+            !state.closing
+        })
+    }
+
+    pub(super) fn has_met(&self) -> bool {
+        self.state.with(|state| state.met)
     }
 
     /// For the receiving thread: whether it is to end.

@@ -111,7 +111,8 @@ impl Service {
                 greeted.ok_or_else(|| format!("it did not connect within {:?}", self.deadline.given()))?
             }
             Meeting::Introduce { stream, address, secret, claim } => {
-                // From here on a close ends the wait for its answers.
+                // Whoever closes the connection waits a little for its answers, so that it hears of the close, and then ends
+                // this.
                 self.keep(&stream)?;
                 let mut claim = |_: &TcpStream| Ok(claim.clone());
                 let introduced = introduce(stream, address, &secret, &mut claim, self.deadline);
@@ -131,6 +132,10 @@ impl Service {
             SockRef::from(stream).set_tcp_user_timeout(Some(SILENCE))
         })();
         prepared.map_err(|error| format!("setting up its socket: {error}"))?;
+        if !self.queue.meet() {
+            // Closed meanwhile: only the last words are left. It fails only on a connection that is closed already.
+            _ = stream.shutdown(Shutdown::Read);
+        }
         Ok(greeted)
     }
 
@@ -139,10 +144,6 @@ impl Service {
         let again = stream.try_clone().map_err(|error| format!("duplicating its socket: {error}"))?;
         // It is there already where this end has introduced itself over it.
         _ = self.socket.set(again);
-        if self.queue.is_closing() {
-            // Whoever closed may have found no socket to shut down. It fails only on a connection that is closed already.
-            _ = stream.shutdown(Shutdown::Read);
-        }
         Ok(())
     }
 }

@@ -274,6 +274,27 @@ fn a_connection_that_has_yet_to_come_about_can_be_closed() {
     }
 }
 
+/// Whichever end closes, and whether they have met by then or not, the other hears of it.
+#[test]
+fn an_end_that_closes_at_once_is_heard_of() {
+    let device = cpu();
+    let site = site(&device);
+    for _ in 0..20 {
+        let ends = [endpoint(&device, LOOPBACK), endpoint(&device, LOOPBACK)];
+        let said = [0, 1].map(|end: usize| ends[end].description().unwrap());
+        let links = ends.into_iter().zip(said.iter().rev()).map(|(end, description)| {
+            let peer = Peer { rank: Rank(1), site: &site, description };
+            Connection::over(end.join(peer, 10 * LONG).unwrap())
+        });
+        let links: Vec<_> = links.collect();
+        links[0].close();
+        let (_buffer, _registered, there) = word(&device);
+        eventually("the other has failed", || links[1].update(&there, 0, 1).is_err());
+        let error = text(links[1].update(&there, 0, 1));
+        assert!(error.contains("to rank 1 has failed: "), "{error}");
+    }
+}
+
 #[test]
 fn ends_that_cannot_be_reached_or_read_are_refused_at_once() {
     let device = cpu();
