@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use warpwire_device::abi::Rank;
 
-use super::frame::{self, Message, Objection, PIECE_BYTES, Target, Unread};
+use super::frame::{self, Message, Objection, Target, Unread};
 use super::queue::{End, Queue, Serving};
 use super::staging::Staging;
 use crate::device::{Device, Stream};
@@ -39,7 +39,7 @@ enum Stop {
 }
 
 impl Receiver {
-    /// `early` are bytes that came with the handshake; `data` has room for [`PIECE_BYTES`].
+    /// `early` are bytes that came with the handshake; `data` has room for [`frame::PIECE_BYTES`].
     pub(super) fn new(
         queue: Arc<Queue>,
         peer: Rank,

@@ -1,6 +1,7 @@
 //! Connections over loopback, within this process.
 
 mod ends;
+mod far;
 mod strangers;
 mod transfers;
 
