@@ -1,7 +1,7 @@
 //! How two ends meet: each listens, tells the other where by the bootstrap, and one of them connects.
 //!
-//! Neither waits for the other to wait for it: ranks may make their connections in whatever order each likes. What takes both
-//! is left to the connection's thread; where it comes to nothing the connection fails, and its calls say why.
+//! Neither waits for the other to wait for it: ranks may make their connections in whatever order each likes. Meeting is left to
+//! the connection's thread; where it comes to nothing the connection fails, and its calls say why.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use super::super::endpoint::{Endpoint, Peer};
 use super::super::link::{Link, Transport};
 use super::EthernetLink;
 use super::service::Meeting;
+use crate::bootstrap::DEFAULT_TIMEOUT;
 use crate::device::Device;
 use crate::env;
 use crate::error::{ConnectionError, Error, Result};
 use crate::memory::process_id;
-use crate::net::dial::reach;
 use crate::net::interface::{InterfaceRule, choose, interfaces};
 use crate::net::payload::{decode, encode};
 use crate::net::secret::{SECRET_BYTES, Secret};
@@ -34,8 +34,8 @@ pub(in super::super) struct EthernetEndpoint {
 }
 
 /// What an end tells the other.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Description {
+#[derive(Serialize, Deserialize)]
+pub(super) struct Description {
     endpoint: net::Endpoint,
     /// Known to the two ends alone: the bootstrap carries it.
     secret: [u8; SECRET_BYTES],
@@ -58,30 +58,31 @@ impl EthernetEndpoint {
         Ok(Self { device: device.clone(), listener, secret: Secret::random()?, scope })
     }
 
-    /// This end's part in making the connection. The end with the smaller secret is the one that listens on, so both know who
-    /// does; the other connects.
-    fn meeting(self, peer: Peer<'_>, theirs: &Description, timeout: Duration) -> Result<Meeting> {
-        let unreachable = |reason: String| {
-            let transport = Transport::Ethernet.name();
+    /// Whether this is the end that listens on; the other then is the one that connects, and both know.
+    pub(super) fn listens(&self, theirs: &Description) -> bool {
+        *self.secret.as_bytes() < theirs.secret
+    }
+
+    /// The connection, which is to stand by the deadline.
+    pub(super) fn meet(self, peer: Peer<'_>, deadline: Deadline) -> Result<EthernetLink> {
+        let refused = |reason: &str| {
+            let (transport, reason) = (Transport::Ethernet.name(), reason.to_owned());
             Error::from(ConnectionError::Unreachable { peer: peer.rank, transport, reason })
         };
+        let theirs: Description =
+            decode(peer.description).ok_or_else(|| refused("its description cannot be read"))?;
         if *self.secret.as_bytes() == theirs.secret {
-            return Err(unreachable("an end cannot connect to itself".to_owned()));
+            return Err(refused("an end cannot connect to itself"));
         }
-        if *self.secret.as_bytes() < theirs.secret {
-            let claim = encode(&peer.site.process);
-            return Ok(Meeting::Listen { listener: self.listener, secret: self.secret, claim });
-        }
-        let address = theirs.endpoint.seen_from(self.scope);
-        // The peer has listened there since before it said so, whatever else it does now.
-        let stream = reach(address, timeout).map_err(|error| {
-            let variable = env::SOCKET_IFNAME;
-            unreachable(format!(
-                "{address}: {error}; where its host has several networks, {variable} says which to use"
-            ))
-        })?;
-        let (secret, claim) = (Secret::from_bytes(theirs.secret), encode(&process_id()?));
-        Ok(Meeting::Introduce { stream, address, secret, claim })
+        let listens = self.listens(&theirs);
+        let Self { device, listener, secret, scope } = self;
+        let meeting = if listens {
+            Meeting::Listen { listener, secret, claim: encode(&peer.site.process) }
+        } else {
+            let (address, secret) = (theirs.endpoint.seen_from(scope), Secret::from_bytes(theirs.secret));
+            Meeting::Connect { address, secret, claim: encode(&process_id()?) }
+        };
+        EthernetLink::start(&device, peer.rank, peer.site.process, meeting, deadline)
     }
 }
 
@@ -92,15 +93,8 @@ impl Endpoint for EthernetEndpoint {
         Ok(encode(&Description { endpoint, secret: *self.secret.as_bytes() }))
     }
 
+    /// It waits for nothing, so what is left of the caller's time, maybe little, is not what the ends have to meet in.
     fn join(self: Box<Self>, peer: Peer<'_>, timeout: Duration) -> Result<Arc<dyn Link>> {
-        let theirs: Description = decode(peer.description).ok_or_else(|| {
-            let (transport, reason) =
-                (Transport::Ethernet.name(), "its description cannot be read".to_owned());
-            Error::from(ConnectionError::Unreachable { peer: peer.rank, transport, reason })
-        })?;
-        let deadline = Deadline::after(timeout);
-        let (device, process) = (self.device.clone(), peer.site.process);
-        let meeting = self.meeting(peer, &theirs, timeout)?;
-        Ok(Arc::new(EthernetLink::start(&device, peer.rank, process, meeting, deadline)?))
+        Ok(Arc::new(self.meet(peer, Deadline::after(timeout.max(DEFAULT_TIMEOUT)))?))
     }
 }

@@ -19,7 +19,7 @@
 //!
 //! # Layers
 //!
-//! Each module imports only from those before it: `frame`, `staging`, `greeting` < `queue` < `sender`, `receiver` < `service` <
+//! Each module imports only from those before it: `frame`, `staging`, `words`, `greeting` < `queue` < `sender`, `receiver` < `service` <
 //! this < `endpoint`, which makes links.
 
 mod endpoint;
@@ -30,6 +30,7 @@ mod receiver;
 mod sender;
 mod service;
 mod staging;
+mod words;
 
 use std::net::Shutdown;
 use std::sync::{Arc, Mutex, PoisonError};

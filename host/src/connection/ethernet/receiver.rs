@@ -6,14 +6,13 @@
 use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use warpwire_device::abi::Rank;
 
 use super::frame::{self, Message, Objection, Target, Unread};
 use super::queue::{End, Queue, Serving};
 use super::staging::Staging;
-use crate::device::{Device, Stream};
+use super::words::Words;
 use crate::error::{Error, Result};
 use crate::memory::Region;
 
@@ -46,9 +45,10 @@ impl Receiver {
         stream: TcpStream,
         early: Vec<u8>,
         data: Staging,
+        words: Words,
     ) -> io::Result<Self> {
         let input = BufReader::with_capacity(INPUT_BYTES, Cursor::new(early).chain(stream.try_clone()?));
-        Ok(Self { queue, peer, stream, input, data, words: Words::default() })
+        Ok(Self { queue, peer, stream, input, data, words })
     }
 
     /// Receives until the connection ends.
@@ -140,46 +140,4 @@ fn refused(target: Target, error: &Error) -> Stop {
         _ => Objection::DEVICE,
     };
     Stop::Object(objection, format!("placing what it sent to {target:?}: {error}"))
-}
-
-/// What sets words.
-#[derive(Debug, Default)]
-struct Words {
-    /// One for each device that has memory which the host does not see.
-    streams: Vec<Stream>,
-}
-
-impl Words {
-    /// Sets a word, and returns when it is set. Everything that this thread has placed before is then visible to whoever
-    /// acquires the value at system scope.
-    fn set(&mut self, region: &Region, offset: u64, value: u64) -> Result<()> {
-        let (address, seen) = region.word(offset)?;
-        if let Some(word) = seen {
-            // SAFETY: aligned (`Region::word`) and live, since the region is kept; a word that peers update is touched by
-            // ordered accesses alone.
-            unsafe { AtomicU64::from_ptr(word.as_ptr()) }.store(value, Ordering::Release);
-            return Ok(());
-        }
-        let stream = self.stream(region.device())?;
-        // SAFETY: as above. The copies before it have ended: `Region::write` waits for them.
-        match unsafe { stream.write_word(address, value) } {
-            Ok(()) => stream.synchronize(),
-            Err(error) => {
-                // An old driver, or one that is set so. The eight bytes of an aligned word arrive as a whole.
-                tracing::debug!(%error, "a stream writes no words here: they are copied");
-                region.write(offset, &value.to_ne_bytes())
-            }
-        }
-    }
-
-    fn stream(&mut self, device: &Device) -> Result<&Stream> {
-        let place = match self.streams.iter().position(|stream| stream.device().is_same(device)) {
-            Some(place) => place,
-            None => {
-                self.streams.push(device.stream()?);
-                self.streams.len() - 1
-            }
-        };
-        Ok(&self.streams[place])
-    }
 }

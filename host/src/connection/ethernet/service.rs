@@ -1,5 +1,6 @@
 //! The thread that serves one connection: it meets the other end, then receives, while another thread sends.
 
+use std::io::ErrorKind;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -14,23 +15,29 @@ use super::queue::{End, Queue, Serving};
 use super::receiver::Receiver;
 use super::sender::{BATCH_BYTES, Sender};
 use super::staging::Staging;
+use super::words::Words;
 use crate::device::Device;
+use crate::env;
 use crate::error::Result;
 use crate::net::Deadline;
-use crate::net::dial::introduce;
+use crate::net::dial::{introduce, reach};
 use crate::net::secret::Secret;
 
 /// How long a peer may leave what is sent to it untaken before it counts as gone: about as long as it takes keep-alive probes
 /// to find out that a host has gone without a word.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// An attempt to connect takes no longer: whether it is still wanted is to be looked at now and then.
+const ATTEMPT: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// What this end does for the connection to come about.
 #[derive(Debug)]
 pub(super) enum Meeting {
     /// It waits for the one that knows the secret and makes the claim.
     Listen { listener: TcpListener, secret: Secret, claim: Vec<u8> },
-    /// It has connected, and says who it is.
-    Introduce { stream: TcpStream, address: SocketAddr, secret: Secret, claim: Vec<u8> },
+    /// It connects, and says who it is.
+    Connect { address: SocketAddr, secret: Secret, claim: Vec<u8> },
     /// Nothing more.
     #[cfg(test)]
     Met(Greeted),
@@ -49,6 +56,7 @@ pub(super) struct Service {
     /// What is gathered to be sent, and what has come.
     batch: Staging,
     data: Staging,
+    words: Words,
     sending: Serving,
     receiving: Serving,
 }
@@ -69,6 +77,7 @@ impl Service {
             deadline,
             batch: Staging::new(device, BATCH_BYTES)?,
             data: Staging::new(device, PIECE_BYTES)?,
+            words: Words::new(device)?,
             sending: queue.sending(),
             receiving: queue.receiving(),
         })
@@ -83,10 +92,11 @@ impl Service {
     }
 
     fn serve(self, greeted: Greeted) {
-        let Self { queue, peer, batch, data, sending, receiving, .. } = self;
+        let Self { queue, peer, batch, data, words, sending, receiving, .. } = self;
         let Greeted { stream, early } = greeted;
-        let receiver =
-            stream.try_clone().and_then(|again| Receiver::new(Arc::clone(&queue), peer, again, early, data));
+        let receiver = stream
+            .try_clone()
+            .and_then(|again| Receiver::new(Arc::clone(&queue), peer, again, early, data, words));
         let receiver = match receiver {
             Ok(receiver) => receiver,
             Err(error) => return fail(&queue, peer, format!("duplicating its socket: {error}")),
@@ -110,7 +120,8 @@ impl Service {
                 let greeted = greeted.map_err(|error| format!("waiting for it to connect: {error}"))?;
                 greeted.ok_or_else(|| format!("it did not connect within {:?}", self.deadline.given()))?
             }
-            Meeting::Introduce { stream, address, secret, claim } => {
+            Meeting::Connect { address, secret, claim } => {
+                let stream = self.reach(address)?;
                 // Whoever closes the connection waits a little for its answers, so that it hears of the close, and then ends
                 // this.
                 self.keep(&stream)?;
@@ -137,6 +148,29 @@ impl Service {
             _ = stream.shutdown(Shutdown::Read);
         }
         Ok(greeted)
+    }
+
+    /// A socket that is connected to where the peer has listened since before it said so, whatever else it does now.
+    fn reach(&self, address: SocketAddr) -> Result<TcpStream, String> {
+        let mut last = "no attempt was made".to_owned();
+        while let Some(left) = self.deadline.left()
+            && !self.queue.is_closing()
+        {
+            match reach(address, left.min(ATTEMPT)) {
+                Ok(stream) => return Ok(stream),
+                // Nobody listens there any more.
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                    return Err(format!("at {address}: {error}"));
+                }
+                Err(error) => last = error.to_string(),
+            }
+            thread::sleep(PAUSE);
+        }
+        let waited = self.deadline.given();
+        Err(format!(
+            "at {address}, within {waited:?}: {last}; where its host has several networks, {} there says which to use",
+            env::SOCKET_IFNAME
+        ))
     }
 
     /// Leaves the socket for whoever closes the connection.

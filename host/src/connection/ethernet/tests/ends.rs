@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 
 use super::super::frame;
 use super::*;
+use crate::net::payload::decode;
 
 /// A word of memory, its owner's side and a peer's.
 fn word(device: &Device) -> (Buffer<u64>, RegisteredMemory, RegisteredMemory) {
@@ -243,8 +244,8 @@ fn ends_that_do_not_meet_say_whom_they_waited_for() {
         // Either the one that listens is never called, or the one that calls finds a listener that is not served.
         let (one, other) = (endpoint(&device, LOOPBACK), endpoint(&device, LOOPBACK));
         let description = other.description().unwrap();
-        let link = one.join(Peer { rank: Rank(9), site: &site, description: &description }, short).unwrap();
-        let connection = Connection::over(link);
+        let peer = Peer { rank: Rank(9), site: &site, description: &description };
+        let connection = Connection::over(Arc::new(one.meet(peer, Deadline::after(short)).unwrap()));
         eventually("it fails", || connection.mark().is_err());
         let error = text(connection.mark());
         let known = ["did not connect within 100ms", "did not answer in time"];
@@ -296,25 +297,37 @@ fn an_end_that_closes_at_once_is_heard_of() {
 }
 
 #[test]
-fn ends_that_cannot_be_reached_or_read_are_refused_at_once() {
+fn an_end_that_has_gone_is_not_waited_for() {
     let device = cpu();
     let site = site(&device);
-    let mut refused = 0;
+    let mut gone = 0;
     for _ in 0..100 {
         let (one, other) = (endpoint(&device, LOOPBACK), endpoint(&device, LOOPBACK));
         let description = other.description().unwrap();
+        let listens = one.listens(&decode(&description).unwrap());
         drop(other);
-        let joined = one.join(Peer { rank: Rank(9), site: &site, description: &description }, LONG);
-        // Whoever listens itself cannot know.
-        let Err(error) = joined else { continue };
-        let error = error.to_string();
-        assert!(error.contains("does not connect this rank to rank 9: 127.0.0.1:"), "{error}");
-        refused += 1;
-        if refused == 3 {
-            break;
+        if listens {
+            // It would wait for its deadline: it cannot know.
+            continue;
+        }
+        let peer = Peer { rank: Rank(9), site: &site, description: &description };
+        // With a limit beyond the test's patience.
+        let connection = Connection::over(Arc::new(one.meet(peer, Deadline::after(10 * LONG)).unwrap()));
+        eventually("it fails", || connection.mark().is_err());
+        let error = text(connection.mark());
+        assert!(error.contains("to rank 9 has failed: at 127.0.0.1:"), "{error}");
+        gone += 1;
+        if gone == 3 {
+            return;
         }
     }
-    assert_eq!(refused, 3);
+    panic!("a hundred ends would all have listened");
+}
+
+#[test]
+fn descriptions_that_cannot_be_read_are_refused() {
+    let device = cpu();
+    let site = site(&device);
     for description in [&b""[..], b"nonsense"] {
         let end = endpoint(&device, LOOPBACK);
         let error = text(end.join(Peer { rank: Rank(9), site: &site, description }, LONG));
