@@ -166,6 +166,7 @@ impl Link for EthernetLink {
             _ = shut(Shutdown::Read);
         }
         self.queue.wait_for_threads(Instant::now() + LAST_WORDS);
+        self.queue.silence();
         _ = shut(Shutdown::Both);
         if thread.join().is_err() {
             tracing::error!(peer = self.peer.0, "a connection's thread panicked");

@@ -93,6 +93,8 @@ struct State {
     closing: bool,
     /// The other end has proved to be the peer.
     met: bool,
+    /// After a close: the time for last words is over.
+    silenced: bool,
     /// The threads that serve the connection.
     sending: bool,
     receiving: bool,
@@ -215,6 +217,16 @@ impl Queue {
     /// Ends the connection from this side: no more is taken or sent, and what the peer has sent by now is still acknowledged.
     pub(super) fn close(&self) {
         self.state.change(|state| state.closing = true);
+    }
+
+    /// After a close: nothing more is to be said.
+    pub(super) fn silence(&self) {
+        self.state.change(|state| state.silenced = true);
+    }
+
+    /// For the receiving thread: whether nothing more is to be said.
+    pub(super) fn is_silenced(&self) -> bool {
+        self.state.with(|state| state.silenced)
     }
 
     /// For the receiving thread: the other end has proved to be the peer. Says whether this end goes on all the same.

@@ -121,10 +121,12 @@ impl Service {
                 greeted.ok_or_else(|| format!("it did not connect within {:?}", self.deadline.given()))?
             }
             Meeting::Connect { address, secret, claim } => {
+                // Also where this end closes meanwhile: the other would wait for it else. A little later it is silenced.
                 let stream = self.reach(address)?;
-                // Whoever closes the connection waits a little for its answers, so that it hears of the close, and then ends
-                // this.
                 self.keep(&stream)?;
+                if self.queue.is_silenced() {
+                    return Err("it was closed".to_owned());
+                }
                 let mut claim = |_: &TcpStream| Ok(claim.clone());
                 let introduced = introduce(stream, address, &secret, &mut claim, self.deadline);
                 let established = introduced.map_err(|fault| format!("at {address}: {fault}"))?;
@@ -154,7 +156,7 @@ impl Service {
     fn reach(&self, address: SocketAddr) -> Result<TcpStream, String> {
         let mut last = "no attempt was made".to_owned();
         while let Some(left) = self.deadline.left()
-            && !self.queue.is_closing()
+            && !self.queue.is_silenced()
         {
             match reach(address, left.min(ATTEMPT)) {
                 Ok(stream) => return Ok(stream),
