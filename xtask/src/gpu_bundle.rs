@@ -25,7 +25,7 @@ pub struct Args {
 
 /// The tests that run on a GPU: packages and their test targets.
 const TESTS: [(&str, &str); 3] =
-    [("warpwire-tests", "gpu"), ("warpwire", "gpu_memory"), ("warpwire", "gpu_ethernet")];
+    [("warpwire-tests", "gpu"), ("warpwire", "gpu_memory"), ("warpwire", "gpu_communicator")];
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode> {

@@ -1,4 +1,4 @@
-//! Ranks connected by TCP: between threads, and between processes that come and go.
+//! Ranks connected by TCP, in processes that come and go, with whatever device this program tests.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,15 +8,14 @@ use warpwire::bootstrap::Tag;
 use warpwire::communicator::Communicator;
 use warpwire::connection::{Connection, EndpointConfig};
 use warpwire::device::Buffer;
-use warpwire::error::ConnectionError;
 use warpwire::memory::{RegisteredMemory, Transports};
 
-use crate::channels::{the_host_signals_the_peers_kernel, written_pieces_arrive_in_order};
-use crate::jobs::{LONG, connect_by, connection_failure, each, on_hosts, other};
+use crate::exercises::{the_host_signals_the_peers_kernel, written_pieces_arrive_in_order};
+use crate::jobs::{LONG, connect_by, other};
 use crate::process::{Child, hear_parent, tell_parent};
 use crate::processes::start;
 
-const ETHERNET: EndpointConfig = EndpointConfig::Ethernet;
+pub const ETHERNET: EndpointConfig = EndpointConfig::Ethernet;
 
 /// What a child of this file does.
 pub fn play(what: &str, communicator: &Communicator) {
@@ -46,15 +45,15 @@ fn pattern(bytes: usize, rank: u32) -> Vec<u8> {
 }
 
 /// A buffer that peers write, what it is filled with at first, and how the peer knows it.
-struct Inbox {
+pub struct Inbox {
     buffer: Buffer<u8>,
     _registered: RegisteredMemory,
-    theirs: RegisteredMemory,
+    pub theirs: RegisteredMemory,
 }
 
 impl Inbox {
     /// An inbox of this rank's, and the peer's, which has to make one too.
-    fn new(communicator: &Communicator, peer: Rank, bytes: usize, tag: u64) -> Self {
+    pub fn new(communicator: &Communicator, peer: Rank, bytes: usize, tag: u64) -> Self {
         let buffer = communicator.device().allocate::<u8>(bytes).unwrap();
         buffer.fill_bytes(0xEE).unwrap();
         let registered = communicator.register_memory(&buffer, Transports::ETHERNET).unwrap();
@@ -72,7 +71,7 @@ fn source(communicator: &Communicator, content: &[u8]) -> RegisteredMemory {
 }
 
 /// Both ranks send each other `bytes` bytes, in pieces of odd lengths over three connections at once.
-fn exchange(communicator: &Communicator, bytes: usize) {
+pub fn exchange(communicator: &Communicator, bytes: usize) {
     const BEFORE: usize = 5;
     let (own, peer) = (communicator.rank().0, other(communicator));
     let inbox = Inbox::new(communicator, peer, BEFORE + bytes + 7, 1);
@@ -194,32 +193,23 @@ fn stand_still(communicator: &Communicator) {
 }
 
 #[test]
-fn ranks_of_one_process_exchange_by_tcp() {
-    each(2, |communicator| exchange(&communicator, 300_007));
-    each(2, |communicator| the_host_signals_the_peers_kernel(&communicator, ETHERNET));
-    each(2, |communicator| written_pieces_arrive_in_order(&communicator, ETHERNET));
-    // Where CudaIpc does not reach.
-    on_hosts(&["one", "two"], |communicator| written_pieces_arrive_in_order(&communicator, ETHERNET));
-}
-
-#[test]
 fn processes_exchange_sixty_four_mib() {
-    start("ethernet exchange", 2).into_iter().for_each(Child::end);
+    start("ethernet exchange", 2).into_iter().flatten().for_each(Child::end);
 }
 
 #[test]
 fn kernels_wait_for_signals_that_came_by_tcp() {
-    start("ethernet signal and write", 2).into_iter().for_each(Child::end);
+    start("ethernet signal and write", 2).into_iter().flatten().for_each(Child::end);
 }
 
 #[test]
 fn a_ring_connects_whatever_each_rank_waits_for_first() {
-    start("ethernet ring", 4).into_iter().for_each(Child::end);
+    start("ethernet ring", 4).into_iter().flatten().for_each(Child::end);
 }
 
 #[test]
 fn a_killed_peer_is_named_and_the_others_go_on() {
-    let mut job = start("ethernet lose a peer", 3);
+    let Some(mut job) = start("ethernet lose a peer", 3) else { return };
     job.iter_mut().for_each(|child| assert_eq!(child.hear(), "ready"));
     job.remove(1).kill();
     for line in [job[0].hear(), job[0].hear()] {
@@ -232,7 +222,7 @@ fn a_killed_peer_is_named_and_the_others_go_on() {
 
 #[test]
 fn a_peer_that_stands_still_is_named_by_the_deadline() {
-    let mut job = start("ethernet stand still", 2);
+    let Some(mut job) = start("ethernet stand still", 2) else { return };
     job.iter_mut().for_each(|child| assert_eq!(child.hear(), "ready"));
     let signal = |child: &Child, signal: &str| {
         let sent = std::process::Command::new("kill").args([signal, &child.id().to_string()]).status();
@@ -248,45 +238,4 @@ fn a_peer_that_stands_still_is_named_by_the_deadline() {
     assert_eq!(job[0].hear(), "flushed");
     job[1].tell("look");
     job.into_iter().for_each(Child::end);
-}
-
-#[test]
-fn ends_of_two_transports_do_not_meet() {
-    each(2, |communicator| {
-        let config = if communicator.rank() == Rank(0) { ETHERNET } else { EndpointConfig::CudaIpc };
-        let peer = other(&communicator);
-        let error = connection_failure(communicator.connect(config, peer, Tag(1)).unwrap().wait(LONG));
-        let text = error.to_string();
-        assert!(matches!(error, ConnectionError::Mismatch { .. }), "{text}");
-        assert!(text.contains("Ethernet") && text.contains("CudaIpc"), "{text}");
-        communicator.barrier().unwrap();
-    });
-}
-
-#[test]
-fn an_abort_closes_the_connection_on_both_ends() {
-    each(2, |communicator| {
-        let peer = other(&communicator);
-        let connection = connect_by(&communicator, ETHERNET, peer);
-        let inbox = Inbox::new(&communicator, peer, 8, 2);
-        connection.update(&inbox.theirs, 0, 1).unwrap();
-        connection.flush(LONG).unwrap();
-        communicator.barrier().unwrap();
-        if communicator.rank() == Rank(0) {
-            communicator.abort();
-        }
-        let begun = Instant::now();
-        let error = loop {
-            if let Err(error) = connection.update(&inbox.theirs, 0, 1) {
-                break error.to_string();
-            }
-            assert!(begun.elapsed() < LONG, "it never ends");
-        };
-        let expected = if communicator.rank() == Rank(0) {
-            "to rank 1 was closed by this rank"
-        } else {
-            "to rank 0 has failed: it has closed its end"
-        };
-        assert!(error.contains(expected), "{error}");
-    });
 }
