@@ -8,14 +8,15 @@
 //!
 //! # Limits
 //!
-//! A thousand requests may be unacknowledged; a caller that has more waits for room, as long as the connection may take. Writes
-//! of any length are cut into frames of 256 KiB.
+//! 1,024 requests may be unacknowledged; a caller that has more waits for room, for a minute at least. Writes of any length are
+//! cut into frames of 256 KiB.
 //!
 //! # Ends
 //!
 //! A peer that dies is noticed by its socket, at once; a host that goes without a word by keep-alive probes, within half a
-//! minute; one that stands still, by the deadline of whoever waits for it. An end that closes tells the other, which fails
-//! only where something was still on its way.
+//! minute; one that stands still, by the deadline of whoever waits for it, and by leaving what is sent to it untaken for half a
+//! minute. An end that closes tells the other, which fails only where something was still on its way. What this end has asked for
+//! and not flushed by then may not arrive.
 //!
 //! # Layers
 //!

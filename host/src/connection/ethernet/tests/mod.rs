@@ -2,6 +2,7 @@
 
 mod ends;
 mod far;
+mod meeting;
 mod strangers;
 mod transfers;
 
@@ -99,4 +100,16 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
         assert!(deadline.left().is_some(), "{what}");
         thread::yield_now();
     }
+}
+
+/// A word of memory, its owner's side and a peer's.
+fn word(device: &Device) -> (Buffer<u64>, RegisteredMemory, RegisteredMemory) {
+    let buffer = device.allocate::<u64>(1).unwrap();
+    let registered = own(&buffer);
+    let there = told(device, &registered);
+    (buffer, registered, there)
+}
+
+fn text(result: Result<impl Sized>) -> String {
+    result.err().expect("it fails").to_string()
 }
