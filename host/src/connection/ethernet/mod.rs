@@ -20,14 +20,15 @@
 //!
 //! # Layers
 //!
-//! Each module imports only from those before it: `frame`, `staging`, `words`, `greeting` < `queue` < `sender`, `receiver` < `service` <
-//! this < `endpoint`, which makes links.
+//! Each module imports only from those before it: `frame`, `staging`, `words`, `greeting` < `request` < `queue` < `sender`,
+//! `receiver` < `service` < this < `endpoint`, which makes links.
 
 mod endpoint;
 mod frame;
 mod greeting;
 mod queue;
 mod receiver;
+mod request;
 mod sender;
 mod service;
 mod staging;
@@ -46,7 +47,8 @@ use crate::error::{ConnectionError, Error, Result};
 use crate::memory::ProcessId;
 use crate::net::Deadline;
 use frame::Target;
-use queue::{End, Queue, Refused, Request};
+use queue::Queue;
+use request::{End, Refused, Request};
 use service::{Meeting, Service, Socket};
 
 pub(super) use endpoint::EthernetEndpoint;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use warpwire_device::abi::Rank;
 
 use super::frame::{self, Message, Objection, Target, Unread};
-use super::queue::{End, Queue, Serving};
+use super::queue::{Queue, Serving};
+use super::request::End;
 use super::staging::Staging;
 use super::words::Words;
 use crate::error::{Error, Result};

@@ -8,7 +8,8 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
 use super::frame::{self, ACKNOWLEDGE_BYTES, Objection, PIECE_BYTES, Target, UPDATE_BYTES, WRITE_HEAD_BYTES};
-use super::queue::{Queue, Request, Serving, Turn};
+use super::queue::{Queue, Serving};
+use super::request::{Request, Turn};
 use super::staging::Staging;
 use crate::memory::Region;
 

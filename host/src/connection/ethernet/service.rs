@@ -11,8 +11,9 @@ use warpwire_device::abi::Rank;
 
 use super::frame::PIECE_BYTES;
 use super::greeting::{Greeted, greet};
-use super::queue::{End, Queue, Serving};
+use super::queue::{Queue, Serving};
 use super::receiver::Receiver;
+use super::request::End;
 use super::sender::{BATCH_BYTES, Sender};
 use super::staging::Staging;
 use super::words::Words;
@@ -25,7 +26,7 @@ use crate::net::secret::Secret;
 
 /// How long a peer may leave what is sent to it untaken before it counts as gone: about as long as it takes keep-alive probes
 /// to find out that a host has gone without a word.
-const SILENCE: Duration = Duration::from_secs(30);
+pub(super) const SILENCE: Duration = Duration::from_secs(30);
 
 /// An attempt to connect takes no longer: whether it is still wanted is to be looked at now and then.
 const ATTEMPT: Duration = Duration::from_secs(1);

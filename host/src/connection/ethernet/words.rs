@@ -57,3 +57,55 @@ impl Words {
         Ok(&self.streams[place])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::device::driver::{Allocated, DriverMemory};
+    use crate::device::{Buffer, DeviceSelector, MemoryKind};
+    use crate::error::Error;
+    use crate::memory::{RegisteredMemory, Transports};
+
+    /// Memory that the host does not see, as most of a GPU's.
+    #[derive(Debug)]
+    struct Hidden(Arc<dyn DriverMemory>);
+
+    impl DriverMemory for Hidden {
+        fn address(&self) -> u64 {
+            self.0.address()
+        }
+
+        fn kind(&self) -> MemoryKind {
+            self.0.kind()
+        }
+
+        fn allocation(&self) -> Allocated {
+            self.0.allocation()
+        }
+    }
+
+    #[test]
+    fn words_are_set_by_the_host_or_by_a_stream_of_their_device() {
+        let devices = [(); 2].map(|()| Device::open(DeviceSelector::Cpu).unwrap());
+        let mut words = Words::new(&devices[0]).unwrap();
+        for round in 1..=3 {
+            for device in &devices {
+                let buffer = device.allocate::<u64>(4).unwrap();
+                let hidden: Arc<dyn DriverMemory> = Arc::new(Hidden(Arc::clone(buffer.memory().0)));
+                let offset = buffer.memory().1;
+                let behind = Buffer::<u64>::of_memory(device, hidden, offset, 4).unwrap();
+                for (at, memory) in [&buffer, &behind].into_iter().enumerate() {
+                    let registered = RegisteredMemory::of(memory, Transports::ETHERNET).unwrap();
+                    let region = registered.region().unwrap();
+                    words.set(region, 8 * at as u64, round + at as u64).unwrap();
+                    assert!(matches!(words.set(region, 9, 1), Err(Error::Misaligned { .. })));
+                    assert!(matches!(words.set(region, 32, 1), Err(Error::OutsideMemory { .. })));
+                }
+                assert_eq!(buffer.read().unwrap(), [round, round + 1, 0, 0]);
+            }
+        }
+        assert_eq!(words.streams.len(), devices.len(), "one for each device, and no more");
+    }
+}

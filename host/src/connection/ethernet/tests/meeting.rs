@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use socket2::SockRef;
+
 use super::*;
 use crate::net::payload::decode;
 
@@ -127,4 +129,28 @@ fn descriptions_that_cannot_be_read_are_refused() {
     let description = end.description().unwrap();
     let error = text(end.join(Peer { rank: Rank(9), site: &site, description: &description }, LONG));
     assert!(error.contains("cannot connect to itself"), "{error}");
+}
+
+/// What finds out that a host has gone without a word.
+#[test]
+fn both_ends_sockets_look_after_their_peers() {
+    let device = cpu();
+    let site = site(&device);
+    let ends = [endpoint(&device, LOOPBACK), endpoint(&device, LOOPBACK)];
+    let said = [0, 1].map(|end: usize| ends[end].description().unwrap());
+    let links: Vec<_> = ends
+        .into_iter()
+        .zip(said.iter().rev())
+        .map(|(end, description)| {
+            let peer = Peer { rank: Rank(1), site: &site, description };
+            end.meet(peer, Deadline::after(LONG)).unwrap()
+        })
+        .collect();
+    for link in &links {
+        eventually("they meet", || link.queue.has_met());
+        let socket = SockRef::from(link.socket.get().unwrap());
+        assert!(socket.keepalive().unwrap() && socket.tcp_nodelay().unwrap());
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(service::SILENCE));
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(10));
+    }
 }
