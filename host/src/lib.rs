@@ -2,7 +2,7 @@
 //!
 //! # Layers
 //!
-//! Each module imports only from those before it: [`error`], `env` < [`data_type`], [`device`], `hip` < [`memory`],
+//! Each module imports only from those before it: [`error`], `monitor` < `env` < [`data_type`], [`device`], `hip`, `net` < [`memory`],
 //! [`convert`] < [`connection`] < [`semaphore`] < [`channel`] < [`communicator`] < [`collective`]. Of the device crate the host names only [`abi`], the element
 //! types, the kernels' table, and the CPU half that runs them.
 //!
@@ -32,6 +32,8 @@ pub mod communicator;
 pub mod collective;
 
 mod env;
+mod monitor;
+mod net;
 
 pub use error::{Error, ErrorKind, MemoryError, Result};
 pub use warpwire_device::{abi, kernel, types};

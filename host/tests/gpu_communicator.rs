@@ -7,6 +7,8 @@ use warpwire::device::DeviceSelector;
 #[path = "support/process.rs"]
 mod process;
 
+#[path = "communicator/ethernet.rs"]
+mod ethernet;
 #[path = "communicator/exercises.rs"]
 mod exercises;
 #[path = "communicator/jobs.rs"]

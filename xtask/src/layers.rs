@@ -73,9 +73,9 @@ const TABLES: [Table; 3] = [
     Table {
         folder: "host",
         layers: &[
-            &["error"],
+            &["error", "monitor"],
             &["env"],
-            &["data_type", "device", "hip", "verbs"],
+            &["data_type", "device", "hip", "net", "verbs"],
             &["memory", "bootstrap", "convert"],
             &["connection"],
             &["semaphore", "fifo"],

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use warpwire_device::abi::Rank;
 
-use super::deadline::Deadline;
 use super::group::Group;
 use super::mailbox::{Address, Failure, Limits, Loss, Mailbox};
 use super::topology::Place;
@@ -14,6 +13,7 @@ use super::transport::Transport;
 use super::{DEFAULT_TIMEOUT, MAX_WORLD};
 use crate::env::HostId;
 use crate::error::{Departure, Error, Result};
+use crate::net::Deadline;
 
 /// Makes the ranks of a job that is one process: for tests, and for one thread a rank.
 #[derive(Debug)]

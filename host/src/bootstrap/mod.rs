@@ -14,16 +14,14 @@
 //!
 //! # Layers
 //!
-//! Each module imports only from those before it: `deadline`, `domain`, `monitor`, `receipt` < `mailbox` < `transport` < `topology`, `group`
+//! Each module imports only from those before it: `domain`, `receipt` < `mailbox` < `transport` < `topology`, `group`
 //! (its collectives and its split) < `local`, `tcp` < `launcher`.
 
-mod deadline;
 mod domain;
 mod group;
 mod launcher;
 mod local;
 mod mailbox;
-mod monitor;
 mod receipt;
 mod tcp;
 mod topology;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use warpwire_device::abi::Rank;
 
-use super::deadline::Deadline;
 use super::mailbox::{Address, Failure, Mailbox};
+use crate::net::Deadline;
 
 /// Carries messages between the ranks of a job. Dropped, it leaves the job: what was sent still arrives.
 pub(super) trait Transport: Send + Sync + fmt::Debug {

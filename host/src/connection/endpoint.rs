@@ -7,6 +7,7 @@ use std::time::Duration;
 use warpwire_device::abi::Rank;
 
 use super::cuda_ipc::CudaIpcEndpoint;
+use super::ethernet::EthernetEndpoint;
 use super::link::{Link, Transport};
 use super::site::Site;
 use crate::device::Device;
@@ -19,6 +20,8 @@ pub enum EndpointConfig {
     /// By memory that is mapped here: the peer is on this host, or in this fabric's clique.
     #[default]
     CudaIpc,
+    /// By TCP: to any host, without mapping anything.
+    Ethernet,
 }
 
 impl EndpointConfig {
@@ -27,6 +30,7 @@ impl EndpointConfig {
     pub fn transport(&self) -> Transport {
         match self {
             Self::CudaIpc => Transport::CudaIpc,
+            Self::Ethernet => Transport::Ethernet,
         }
     }
 
@@ -34,6 +38,7 @@ impl EndpointConfig {
     pub(crate) fn prepare(&self, device: &Device, here: &Site) -> Result<Box<dyn Endpoint>> {
         match self {
             Self::CudaIpc => Ok(Box::new(CudaIpcEndpoint::new(device, here))),
+            Self::Ethernet => Ok(Box::new(EthernetEndpoint::new(device)?)),
         }
     }
 }
@@ -63,6 +68,5 @@ pub(crate) struct Peer<'a> {
     /// Where it is.
     pub(crate) site: &'a Site,
     /// What it says of itself: bytes of the network's, to be checked.
-    #[allow(dead_code, reason = "CudaIpc needs none")]
     pub(crate) description: &'a [u8],
 }

@@ -14,6 +14,7 @@
 
 mod cuda_ipc;
 mod endpoint;
+mod ethernet;
 mod link;
 mod site;
 

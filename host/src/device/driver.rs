@@ -14,7 +14,6 @@ use warpwire_device::abi::LaunchLimits;
 pub(crate) use memory::{
     Allocated, AllocationId, DriverMemory, DriverMulticast, DriverMulticastMapping, MemoryDriver,
     MemoryRequest, MulticastPlace, MulticastShape, OPAQUE_BYTES, OpenMember, Payload, ShareMember,
-    not_shareable,
 };
 
 use super::{LaunchConfig, ModuleSource, Properties};

@@ -53,6 +53,19 @@ pub enum ConnectionError {
         transport: &'static str,
     },
 
+    /// Memory that the connection cannot use.
+    #[error("the {transport} connection to rank {} cannot use the {which}: {reason}", peer.0)]
+    UnfitMemory {
+        /// The rank at the other end.
+        peer: Rank,
+        /// What carries the connection.
+        transport: &'static str,
+        /// Source or destination.
+        which: &'static str,
+        /// Why not, and what to do.
+        reason: &'static str,
+    },
+
     /// The transport does not reach the peer from here.
     #[error("{transport} does not connect this rank to rank {}: {reason}", peer.0)]
     Unreachable {
@@ -88,7 +101,9 @@ impl ConnectionError {
             Self::Timeout { .. } => ErrorKind::Timeout,
             Self::Failed { .. } => ErrorKind::PeerLost,
             Self::Closed { .. } => ErrorKind::Aborted,
-            Self::NotMapped { .. } | Self::Mismatch { .. } => ErrorKind::InvalidArgument,
+            Self::NotMapped { .. } | Self::UnfitMemory { .. } | Self::Mismatch { .. } => {
+                ErrorKind::InvalidArgument
+            }
             Self::Unreachable { .. } => ErrorKind::Unsupported,
         }
     }

@@ -1,14 +1,13 @@
 //! Mapped allocations of other processes: each once, for as long as anything uses it.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::claim::Claim;
 use super::identity::ProcessId;
-use crate::device::driver::{Allocated, DriverMemory, Payload, not_shareable};
-use crate::device::{Device, HandleKinds, MemoryKind};
-use crate::error::{HandleKind, Result};
+use crate::device::driver::{Allocated, DriverMemory};
+use crate::device::{Device, MemoryKind};
+use crate::error::Result;
 
 /// A whole allocation, mapped for a device.
 #[derive(Debug)]
@@ -57,18 +56,6 @@ impl DriverMemory for Mapping {
 
     fn allocation(&self) -> Allocated {
         Allocated { offset: 0, ..self.memory.allocation() }
-    }
-
-    fn handle_kinds(&self) -> HandleKinds {
-        HandleKinds::empty()
-    }
-
-    fn export(&self, _kind: HandleKind) -> Result<Payload> {
-        Err(not_shareable(self))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -9,6 +9,7 @@ use warpwire_device::abi::{Global, Pod};
 use super::export::HandleChoice;
 use super::handle::{Part, SharedHandle};
 use super::import;
+use super::region::{Region, RegionKey};
 use super::shareable::Shareable;
 use super::wire::{self, Form};
 use crate::device::driver::DriverMemory;
@@ -21,7 +22,7 @@ bitflags! {
     pub struct Transports: u8 {
         /// Mapped into the peer's address space.
         const CUDA_IPC = 1;
-        /// Through the owner's process: the peer knows the address, and maps nothing.
+        /// Through the owner's process, which places what comes by TCP: the peer maps nothing, and knows the memory by a key.
         const ETHERNET = 2;
     }
 }
@@ -30,6 +31,9 @@ bitflags! {
 ///
 /// The owner registers it and sends [`RegisteredMemory::serialize`]; the peer's [`RegisteredMemory::deserialize`] maps it,
 /// each allocation once, however many registered memories lie in it. A cheap clone.
+///
+/// Memory registered for [`Transports::ETHERNET`] can be written by peers as long as the owner keeps a clone of this; what
+/// comes later is refused.
 #[derive(Clone, Debug)]
 pub struct RegisteredMemory {
     inner: Arc<Inner>,
@@ -39,6 +43,8 @@ pub struct RegisteredMemory {
 struct Inner {
     mapped: Option<Global<u8>>,
     body: Body,
+    /// This process' own, where peers reach it through here.
+    region: Option<Arc<Region>>,
     _kept: Kept,
 }
 
@@ -60,6 +66,7 @@ struct Body {
     bytes: u64,
     transports: u8,
     part: Option<Part>,
+    region: Option<RegionKey>,
 }
 
 impl Body {
@@ -68,6 +75,9 @@ impl Body {
             Transports::from_bits(self.transports).ok_or("it names a transport that is not known")?;
         if self.bytes == 0 || self.address.checked_add(self.bytes).is_none() {
             return Err("the memory's length cannot be");
+        }
+        if self.region.is_some() != transports.contains(Transports::ETHERNET) {
+            return Err("the key does not go with the transports");
         }
         match &self.part {
             Some(part) if part.bytes != self.bytes => Err("its two lengths differ"),
@@ -86,17 +96,20 @@ impl RegisteredMemory {
     /// As for [`Shareable::of`], where the transports include [`Transports::CUDA_IPC`].
     pub fn of<T: Pod>(buffer: &Buffer<T>, transports: Transports) -> Result<Self> {
         let address = buffer.address().cast();
+        let list = || Region::list(buffer.device(), buffer.memory().0, address.address(), buffer.bytes());
+        let region = transports.contains(Transports::ETHERNET).then(list).transpose()?;
         if transports.contains(Transports::CUDA_IPC) {
             let shareable = Shareable::of(buffer, HandleChoice::Auto)?;
-            return Ok(Self::shared(address, shareable, transports));
+            return Ok(Self::shared(address, shareable, transports, region));
         }
         let body = Body {
             address: address.address(),
             bytes: buffer.bytes(),
             transports: transports.bits(),
             part: None,
+            region: region.as_ref().map(|region| region.key()),
         };
-        Ok(Self::new(Some(address), body, Kept::Owned(Arc::clone(buffer.memory().0))))
+        Ok(Self::new(Some(address), body, region, Kept::Owned(Arc::clone(buffer.memory().0))))
     }
 
     /// Registers memory that the program has from elsewhere, for [`Transports::CUDA_IPC`].
@@ -111,20 +124,26 @@ impl RegisteredMemory {
     pub unsafe fn of_address(device: &Device, address: Global<u8>, bytes: u64) -> Result<Self> {
         // SAFETY: the caller's contract.
         let shareable = unsafe { Shareable::of_address(device, address, bytes, HandleChoice::Auto) }?;
-        Ok(Self::shared(address, shareable, Transports::CUDA_IPC))
+        Ok(Self::shared(address, shareable, Transports::CUDA_IPC, None))
     }
 
-    fn shared(address: Global<u8>, shareable: Shareable, transports: Transports) -> Self {
+    fn shared(
+        address: Global<u8>,
+        shareable: Shareable,
+        transports: Transports,
+        region: Option<Arc<Region>>,
+    ) -> Self {
         let part = shareable.handle().part().clone();
         let (address, bytes) = (address.address(), part.bytes);
-        let body = Body { address, bytes, transports: transports.bits(), part: Some(part) };
+        let key = region.as_ref().map(|region| region.key());
+        let body = Body { address, bytes, transports: transports.bits(), part: Some(part), region: key };
         // SAFETY: the caller's own address, which it has as global memory.
         let mapped = Some(unsafe { Global::from_address(address) });
-        Self::new(mapped, body, Kept::Shared(shareable))
+        Self::new(mapped, body, region, Kept::Shared(shareable))
     }
 
-    fn new(mapped: Option<Global<u8>>, body: Body, kept: Kept) -> Self {
-        Self { inner: Arc::new(Inner { mapped, body, _kept: kept }) }
+    fn new(mapped: Option<Global<u8>>, body: Body, region: Option<Arc<Region>>, kept: Kept) -> Self {
+        Self { inner: Arc::new(Inner { mapped, body, region, _kept: kept }) }
     }
 
     /// What a peer is told.
@@ -145,11 +164,11 @@ impl RegisteredMemory {
     pub fn deserialize(device: &Device, bytes: &[u8]) -> Result<Self> {
         let body: Body = wire::open(Form::Registered, bytes)?;
         body.check().map_err(|reason| wire::malformed(Form::Registered, bytes.len(), reason.to_owned()))?;
-        let Some(part) = &body.part else { return Ok(Self::new(None, body, Kept::Elsewhere)) };
+        let Some(part) = &body.part else { return Ok(Self::new(None, body, None, Kept::Elsewhere)) };
         let memory = import::memory(device, part)?;
         // SAFETY: `part` lies in the allocation (`Body::check`), which is mapped from there on as global memory.
         let mapped = Some(unsafe { Global::from_address(memory.address() + part.offset) });
-        Ok(Self::new(mapped, body, Kept::Mapped(memory)))
+        Ok(Self::new(mapped, body, None, Kept::Mapped(memory)))
     }
 
     /// Where this process reaches it; `None` for a peer's that is not mapped here.
@@ -174,6 +193,16 @@ impl RegisteredMemory {
     #[must_use]
     pub fn transports(&self) -> Transports {
         Transports::from_bits_retain(self.inner.body.transports)
+    }
+
+    /// This process' own memory, where it is registered for [`Transports::ETHERNET`].
+    pub(crate) fn region(&self) -> Option<&Arc<Region>> {
+        self.inner.region.as_ref()
+    }
+
+    /// By what its owner finds it, where it is registered for [`Transports::ETHERNET`].
+    pub(crate) fn region_key(&self) -> Option<RegionKey> {
+        self.inner.body.region
     }
 
     /// Its handle, where it has one.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use warpwire::abi::{ChannelId, Global, Rank};
 use warpwire::bootstrap::{Colour, Tag};
 use warpwire::communicator::Communicator;
+use warpwire::connection::EndpointConfig;
 use warpwire::error::{CommunicatorError, ConnectionError};
 use warpwire::memory::{RegisteredMemory, Transports};
 use warpwire::{Error, ErrorKind};
@@ -44,12 +45,12 @@ fn channels_among_five_ranks() {
 
 #[test]
 fn hosts_signal_kernels() {
-    each(2, |communicator| the_host_signals_the_peers_kernel(&communicator));
+    each(2, |communicator| the_host_signals_the_peers_kernel(&communicator, EndpointConfig::CudaIpc));
 }
 
 #[test]
 fn hosts_write_to_their_peers() {
-    each(2, |communicator| written_pieces_arrive_in_order(&communicator));
+    each(2, |communicator| written_pieces_arrive_in_order(&communicator, EndpointConfig::CudaIpc));
 }
 
 #[test]

@@ -10,12 +10,12 @@ use warpwire::bootstrap::Tag;
 use warpwire::channel::BoundMemoryChannel;
 use warpwire::collective::{AllReduce, Operands};
 use warpwire::communicator::Communicator;
-use warpwire::connection::Connection;
+use warpwire::connection::{Connection, EndpointConfig};
 use warpwire::device::{Buffer, LaunchConfig, Stream, builtin_module};
 use warpwire::memory::{RegisteredMemory, Transports};
 use warpwire_kernels::ping_pong::{PutPingPong, PutPingPongArgs, SemaphorePingPong, SemaphorePingPongArgs};
 
-use crate::jobs::{LONG, channel, connect, other};
+use crate::jobs::{LONG, channel, connect, connect_by, other};
 
 /// One channel's end, and what its kernel needs.
 struct End {
@@ -72,10 +72,10 @@ pub fn bounce_with_everybody(communicator: &Communicator, per_peer: u32, bytes: 
 }
 
 /// Rank 0's host signals a kernel of rank 1's, behind what it has written.
-pub fn the_host_signals_the_peers_kernel(communicator: &Communicator) {
+pub fn the_host_signals_the_peers_kernel(communicator: &Communicator, config: EndpointConfig) {
     const SIGNALS: u32 = 20;
     let (device, peer) = (communicator.device(), other(communicator));
-    let connection = connect(communicator, peer);
+    let connection = connect_by(communicator, config, peer);
     let semaphore = communicator.build_semaphore(&connection, Tag(1)).unwrap().wait(LONG).unwrap();
     if communicator.rank() == Rank(0) {
         (0..SIGNALS).for_each(|_| semaphore.signal().unwrap());
@@ -105,18 +105,19 @@ pub fn the_host_signals_the_peers_kernel(communicator: &Communicator) {
 }
 
 /// Each rank writes into the other's memory, at odd offsets, and sets a word behind each piece.
-pub fn written_pieces_arrive_in_order(communicator: &Communicator) {
+pub fn written_pieces_arrive_in_order(communicator: &Communicator, config: EndpointConfig) {
     const BYTES: usize = 100_003;
     let (device, peer, own) = (communicator.device(), other(communicator), communicator.rank().0 as u8);
-    let connection = connect(communicator, peer);
+    let connection = connect_by(communicator, config, peer);
     let (source, inbox) =
         (device.allocate_shareable::<u8>(BYTES).unwrap(), device.allocate_shareable::<u8>(BYTES).unwrap());
     let done = device.allocate_shareable::<u64>(1).unwrap();
     let pattern = |rank: u8| -> Vec<u8> { (0..BYTES).map(|i| (i % 241) as u8 ^ rank).collect() };
     source.write(&pattern(own)).unwrap();
-    let register = |buffer| communicator.register_memory(buffer, Transports::CUDA_IPC).unwrap();
+    let transports = config.transport().registration();
+    let register = |buffer| communicator.register_memory(buffer, transports).unwrap();
     let (source, mine) = (register(&source), register(&inbox));
-    let my_word = communicator.register_memory(&done, Transports::CUDA_IPC).unwrap();
+    let my_word = communicator.register_memory(&done, transports).unwrap();
     communicator.send_memory(&mine, peer, Tag(1)).unwrap();
     communicator.send_memory(&my_word, peer, Tag(2)).unwrap();
     let receive = |tag| communicator.recv_memory(peer, Tag(tag)).unwrap().wait(LONG).unwrap();

@@ -49,7 +49,11 @@ pub fn other(communicator: &Communicator) -> Rank {
 }
 
 pub fn connect(communicator: &Communicator, peer: Rank) -> Connection {
-    communicator.connect(EndpointConfig::CudaIpc, peer, Tag(900)).unwrap().wait(LONG).unwrap()
+    connect_by(communicator, EndpointConfig::CudaIpc, peer)
+}
+
+pub fn connect_by(communicator: &Communicator, config: EndpointConfig, peer: Rank) -> Connection {
+    communicator.connect(config, peer, Tag(900)).unwrap().wait(LONG).unwrap()
 }
 
 pub fn channel(communicator: &Communicator, connection: &Connection, id: u32) -> MemoryChannel {

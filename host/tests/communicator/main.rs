@@ -8,6 +8,8 @@ mod process;
 mod all_reduce;
 mod channels;
 mod disagreements;
+mod ethernet;
+mod ethernet_here;
 mod exchange;
 mod exercises;
 mod failures;

@@ -9,6 +9,7 @@ use warpwire::communicator::Communicator;
 use warpwire::connection::EndpointConfig;
 use warpwire::device::Device;
 
+use crate::ethernet;
 use crate::exercises::{
     bounce_with_everybody, every_element_is_the_sum, launch_wait, many_receives_leave_nothing_behind,
     the_host_signals_the_peers_kernel, written_pieces_arrive_in_order,
@@ -17,7 +18,7 @@ use crate::jobs::{LONG, channel, connect, device};
 use crate::process::{Child, command, hear_parent, tell_parent};
 
 /// The processes of a job, by rank, that each do `what`; none where this machine has no such device. Rank 0 takes a port of its own and says where it is.
-fn start(what: &str, size: usize) -> Option<Vec<Child>> {
+pub fn start(what: &str, size: usize) -> Option<Vec<Child>> {
     start_with(what, size, |_| Vec::new())
 }
 
@@ -79,8 +80,8 @@ pub fn play(role: &str) {
             bounce_with_everybody(&communicator, per_peer, 4 * 3001, 25);
         }
         "signal and write" => {
-            the_host_signals_the_peers_kernel(&communicator);
-            written_pieces_arrive_in_order(&communicator);
+            the_host_signals_the_peers_kernel(&communicator, EndpointConfig::CudaIpc);
+            written_pieces_arrive_in_order(&communicator, EndpointConfig::CudaIpc);
         }
         "all-reduce" => every_element_is_the_sum(&communicator),
         "receive" => many_receives_leave_nothing_behind(&communicator),
@@ -93,7 +94,7 @@ pub fn play(role: &str) {
             tell_parent(&error.to_string());
             communicator.barrier().unwrap();
         }
-        other => panic!("no child does {other:?}"),
+        other => ethernet::play(other, &communicator),
     }
 }
 

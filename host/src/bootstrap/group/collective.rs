@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use warpwire_device::abi::Rank;
 
-use super::super::deadline::Deadline;
 use super::super::mailbox::{Address, Failure, Loss};
 use super::super::transport::Transport;
 use super::members::Members;
 use super::tree::Node;
 use crate::error::Departure;
+use crate::net::Deadline;
 
 /// Before each gathered entry: its length.
 pub(super) const ENTRY_BYTES: usize = 4;

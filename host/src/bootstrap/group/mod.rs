@@ -14,15 +14,15 @@ use std::time::Duration;
 
 use warpwire_device::abi::Rank;
 
-use super::deadline::Deadline;
 use super::mailbox::{Address, Failure, Lane, Outcome, Slot};
-use super::monitor::Monitor;
 use super::receipt::{PendingRecv, Receipt};
 use super::topology::{Place, Topology};
 use super::transport::Transport;
 use super::{Bootstrap, Colour, MAX_MESSAGE_BYTES, Tag};
 use crate::env::HostId;
 use crate::error::{BootstrapError, Error, Result};
+use crate::monitor::Monitor;
+use crate::net::Deadline;
 use collective::{Call, Operation};
 use members::Members;
 
@@ -104,7 +104,7 @@ impl Group {
 
     /// Waits for the turn of a call among the set of that number.
     fn enter(&self, tag: u64, operation: &'static str, deadline: Deadline) -> Result<()> {
-        self.calls.wait(|calls| {
+        self.calls.wait_until(|calls| {
             if let Some(first) = calls.broken.get(&tag) {
                 let error = BootstrapError::Broken { operation, first: first.clone() };
                 return ControlFlow::Break(Err(error.into()));

@@ -11,9 +11,9 @@ use std::task::Waker;
 
 use warpwire_device::abi::Rank;
 
-use super::deadline::Deadline;
-use super::monitor::Monitor;
 use crate::error::{BootstrapError, Departure, Error};
+use crate::monitor::Monitor;
+use crate::net::Deadline;
 
 pub(super) use slot::{Outcome, Slot};
 
@@ -143,7 +143,7 @@ impl Mailbox {
         bytes: &[u8],
         deadline: Deadline,
     ) -> Option<()> {
-        let wakers = self.state.wait(|state| {
+        let wakers = self.state.wait_until(|state| {
             // Once this rank is aborted nobody will receive anything, and everything has room.
             if state.aborted || state.peers[from.0 as usize].has_room(&self.limits) {
                 state.accept(from, address, bytes.to_vec());

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use warpwire_device::abi::Rank;
 
-use super::super::monitor::Monitor;
 use super::{Failure, Loss};
+use crate::monitor::Monitor;
 
 /// What comes of a claim.
 pub(in super::super) type Outcome = Result<Vec<u8>, Failure>;
@@ -64,7 +64,7 @@ impl Slot {
 
     /// What came of the claim, once; nothing where `end` passes first.
     pub(in super::super) fn wait(&self, end: Instant) -> Option<Outcome> {
-        self.state.wait(|state| {
+        self.state.wait_until(|state| {
             if let Some(outcome) = state.outcome.take() {
                 return ControlFlow::Break(Some(outcome));
             }

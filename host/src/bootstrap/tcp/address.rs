@@ -6,10 +6,10 @@ use std::str::FromStr;
 use std::sync::mpsc;
 use std::thread;
 
-use super::super::deadline::Deadline;
-use super::interface::{Interface, InterfaceRule, choose, family_name, is_of, scope_of};
 use crate::env::Family;
 use crate::error::{BootstrapError, Error, Result};
+use crate::net::Deadline;
+use crate::net::interface::{Interface, InterfaceRule, choose, family_name, is_of, scope_of};
 
 /// Where rank 0 listens: `ip:port`, `name:port` or `[ipv6]:port`, each of them also after `interface:`, which names the
 /// interface that every rank uses on its own host. A link-local address has its interface in it: `[fe80::1%eth0]:port`.

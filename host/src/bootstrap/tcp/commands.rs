@@ -10,10 +10,10 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{read, write};
 use warpwire_device::abi::Rank;
 
-use super::super::monitor::Monitor;
-use super::dial::Established;
 use super::outbox::Outbox;
 use crate::error::Departure;
+use crate::monitor::Monitor;
+use crate::net::dial::Established;
 
 /// A request.
 #[derive(Debug)]

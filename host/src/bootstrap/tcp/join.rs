@@ -1,35 +1,34 @@
 //! Coming together: the root gathers, the others check in.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
 use warpwire_device::abi::Rank;
 
-use super::super::deadline::Deadline;
 use super::super::group::Group;
 use super::super::topology::Place;
 use super::super::transport::Transport;
 use super::MAX_WORLD;
 use super::address::RootAddress;
 use super::commands::Command;
-use super::dial::{DialFault, Established, ReadFault, check_version, dial, next_frame};
-use super::frame::{Fault, Kind};
-use super::interface::{Interface, InterfaceRule, choose, interfaces, system};
+use super::message::{self, PAYLOAD_LIMIT};
 use super::options::TcpOptions;
-use super::payload::{Claim, Endpoint, Member, Purpose, Roster, SetupFailure, open_value};
-use super::secret::Secret;
+use super::payload::{Claim, Member, Purpose, Roster, SetupFailure};
 use super::service::{Beginning, Gather, start};
 use super::shared::{Job, Shared};
 use super::transport::TcpTransport;
 use super::unique_id::UniqueId;
 use crate::env::Family;
 use crate::error::{BootstrapError, Departure, Error, Result};
+use crate::net::dial::{DialFault, Established, ReadFault, dial, next_frame};
+use crate::net::frame::{Fault, check_version};
+use crate::net::interface::{Interface, InterfaceRule, choose, interfaces, system};
+use crate::net::payload::{encode, open_value};
+use crate::net::secret::Secret;
+use crate::net::{self, Deadline, Endpoint};
 
-/// Connections that may wait to be let in; the system may take fewer.
-const BACKLOG: i32 = 4096;
 /// A rank waits this much longer for the root's word than the root waits for ranks: so that what ends its wait is the root,
 /// which knows who is missing.
 const WORD_OF_ROOT: Duration = Duration::from_secs(1);
@@ -207,10 +206,11 @@ fn check_in(
         listener = Some((address.ip(), own));
         let Place { host, domain } = options.place;
         let member = Member { host, domain, endpoint };
-        Ok(Claim { rank: rank.0, size: size as u32, purpose: Purpose::CheckIn(member) })
+        Ok(encode(&Claim { rank: rank.0, size: size as u32, purpose: Purpose::CheckIn(member) }))
     };
     let dialled = dial(root, &secret, &mut claim, deadline, &|| false);
-    let connection = dialled.map_err(|fault| unreached(fault, root, deadline))?;
+    let mut connection = dialled.map_err(|fault| unreached(fault, root, deadline))?;
+    connection.reader.set_limit(PAYLOAD_LIMIT);
     let (connection, roster) = wait_for_roster(connection, size, deadline.extended(WORD_OF_ROOT))?;
     let (_, listener) = listener.ok_or_else(|| {
         let reason = "it let this rank in before it knew who it is".to_owned();
@@ -265,16 +265,16 @@ fn wait_for_roster(
                 Error::from(BootstrapError::PeerLost { operation: OPERATION, rank, world, departure, detail })
             }
         })?;
-    check_version(&frame).map_err(|fault| stranger(address, &fault))?;
+    check_version(frame.header()).map_err(|fault| stranger(address, &fault))?;
     match frame.kind {
-        Kind::ROSTER => {
+        message::ROSTER => {
             let roster: Roster = open_value(&frame).map_err(|fault| stranger(address, &fault))?;
             if roster.members.len() != size {
-                return Err(stranger(address, &Fault::Payload(Kind::ROSTER)));
+                return Err(stranger(address, &Fault::Payload(message::ROSTER)));
             }
             Ok((connection, roster))
         }
-        Kind::FAILED => {
+        message::FAILED => {
             let failure: SetupFailure = open_value(&frame).map_err(|fault| stranger(address, &fault))?;
             Err(BootstrapError::from(failure).into())
         }
@@ -300,20 +300,9 @@ fn unreached(fault: DialFault, root: &[SocketAddr], deadline: Deadline) -> Error
     error.into()
 }
 
-/// A socket that listens at the address; IPv6's unspecified one takes IPv4 too.
+/// Listens at the address.
 fn listen(address: SocketAddr) -> Result<TcpListener> {
-    let bound = || {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        if address.is_ipv6() {
-            socket.set_only_v6(!address.ip().is_unspecified())?;
-        }
-        // A port of a job that has just ended can be used again; one that is listened on cannot.
-        socket.set_reuse_address(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(BACKLOG)?;
-        Ok(socket.into())
-    };
-    bound().map_err(|source: io::Error| {
+    net::listen(address).map_err(|source| {
         let hint = match source.kind() {
             ErrorKind::AddrInUse => "another process has this port: choose another, or end that process",
             ErrorKind::AddrNotAvailable => {

@@ -8,20 +8,16 @@
 //!
 //! # Layers
 //!
-//! Each module imports only from those before it: `frame`, `secret`, `outbox`, `interface` < `payload`, `address` <
-//! `handshake`, `unique_id`, `options` < `dial` < `commands` < `shared` < `service` < `transport` < `join`.
+//! Each module imports only from those before it: `outbox`, `message`, `payload`, `address`, `unique_id`, `options` < `commands`
+//! < `shared` < `service` < `transport` < `join`. How connections are made, and by whom, is in `net`.
 
 mod address;
 mod commands;
-mod dial;
-mod frame;
-mod handshake;
-mod interface;
 mod join;
+mod message;
 mod options;
 mod outbox;
 mod payload;
-mod secret;
 mod service;
 mod shared;
 mod transport;

@@ -6,9 +6,9 @@ use super::super::DEFAULT_TIMEOUT;
 use super::super::domain::DomainId;
 use super::super::mailbox::Limits;
 use super::super::topology::Place;
-use super::interface::InterfaceRule;
 use crate::env::{self, Family, HostId};
 use crate::error::Result;
+use crate::net::interface::InterfaceRule;
 
 /// How a rank takes part in a job over TCP.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::super::deadline::Deadline;
-use super::super::monitor::Monitor;
+use crate::monitor::Monitor;
+use crate::net::Deadline;
 
 /// From here on senders wait. A message may be longer: it goes in whole once there is any room.
 const FULL_BYTES: usize = 4 << 20;
@@ -71,7 +71,7 @@ where
 
     /// Puts in a frame given in parts, as soon as there is room, and writes what the connection takes.
     pub(super) fn push(&self, parts: &[&[u8]], deadline: Deadline) -> Result<News, Refused> {
-        self.state.wait(|state| {
+        self.state.wait_until(|state| {
             if state.closed {
                 return ControlFlow::Break(Err(Refused::Closed));
             }

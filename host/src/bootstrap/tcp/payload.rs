@@ -1,45 +1,12 @@
 //! The payloads that have a structure. New fields and variants are added at the end, under a new version.
 
-use std::net::{IpAddr, SocketAddr, SocketAddrV6};
-
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use warpwire_device::abi::Rank;
 
 use super::super::domain::DomainId;
-use super::frame::{Fault, Frame, Kind, pack};
 use crate::env::HostId;
 use crate::error::{BootstrapError, Departure, Refusal};
-
-/// Where somebody listens. Unlike the standard library's address it keeps an IPv6 address' scope when it travels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Endpoint {
-    pub(super) ip: IpAddr,
-    pub(super) port: u16,
-    /// The interface of a link-local address, by its number on the listener's host; else 0.
-    pub(super) scope: u32,
-}
-
-impl Endpoint {
-    /// The address to connect to, from a host on which the link is the interface `scope`: interfaces have other numbers on
-    /// other hosts.
-    pub(super) fn seen_from(self, scope: u32) -> SocketAddr {
-        match self.ip {
-            IpAddr::V6(ip) if ip.is_unicast_link_local() => SocketAddrV6::new(ip, self.port, 0, scope).into(),
-            ip => SocketAddr::new(ip, self.port),
-        }
-    }
-}
-
-impl From<SocketAddr> for Endpoint {
-    fn from(address: SocketAddr) -> Self {
-        let scope = match address {
-            SocketAddr::V4(_) => 0,
-            SocketAddr::V6(address) => address.scope_id(),
-        };
-        Self { ip: address.ip().to_canonical(), port: address.port(), scope }
-    }
-}
+use crate::net::Endpoint;
 
 /// A rank, as the others have to know it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,30 +73,12 @@ impl From<SetupFailure> for BootstrapError {
 /// The ranks that went, in a frame of the kind `NOTICE`.
 pub(super) type Notice = Vec<(u32, Departure)>;
 
-/// A frame with a structured payload. Nothing here fails to be packed: there are no maps and no sequences of unknown length.
-pub(super) fn pack_value(kind: Kind, value: &impl Serialize) -> Vec<u8> {
-    pack(kind, &encode(value))
-}
-
-pub(super) fn encode(value: &impl Serialize) -> Vec<u8> {
-    postcard::to_stdvec(value).unwrap_or_default()
-}
-
-/// The structured payload of a frame.
-pub(super) fn open_value<T: DeserializeOwned>(frame: &Frame) -> Result<T, Fault> {
-    decode(&frame.payload).ok_or(Fault::Payload(frame.kind))
-}
-
-/// All of the bytes as a value.
-pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    postcard::take_from_bytes(bytes).ok().filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
+    use crate::net::payload::{decode, encode};
     use proptest::prelude::*;
 
     fn endpoint() -> Endpoint {
@@ -138,7 +87,6 @@ mod tests {
 
     #[test]
     fn payloads_are_packed_as_ever() {
-        assert_eq!(encode(&endpoint()), [0, 10, 0, 0, 5, 0x82, 0x02, 3]);
         let link = Claim { rank: 2, size: 300, purpose: Purpose::Link { to: 1 } };
         assert_eq!(encode(&link), [2, 0xac, 0x02, 1, 1]);
         let host = HostId::named("a");
@@ -155,15 +103,6 @@ mod tests {
         assert_eq!(encode(&Refusal::OtherRank { asked: 1, here: 2 }), [6, 1, 2]);
         assert_eq!(encode(&vec![(3u32, Departure::Left), (4, Departure::Lost)]), [2, 3, 0, 4, 2]);
         assert_eq!(encode(&SetupFailure::Lost { rank: 1, detail: "x".to_owned() }), [2, 1, 1, b'x']);
-    }
-
-    #[test]
-    fn a_link_local_address_is_reached_through_ones_own_interface() {
-        let link_local = Endpoint { ip: "fe80::1".parse().unwrap(), port: 5, scope: 9 };
-        assert_eq!(link_local.seen_from(2).to_string(), "[fe80::1%2]:5");
-        assert_eq!(endpoint().seen_from(2).to_string(), "10.0.0.5:258");
-        let mapped: SocketAddr = "[::ffff:10.0.0.5]:7".parse().unwrap();
-        assert_eq!(Endpoint::from(mapped).ip, Ipv4Addr::new(10, 0, 0, 5));
     }
 
     proptest! {

@@ -7,14 +7,15 @@ use std::sync::{Arc, OnceLock};
 
 use warpwire_device::abi::Rank;
 
-use super::super::deadline::Deadline;
 use super::super::mailbox::{Failure, Limits, Loss, Mailbox};
-use super::super::monitor::Monitor;
 use super::commands::{Command, Commands};
 use super::outbox::Outbox;
 use super::payload::{Member, SetupFailure};
-use super::secret::Secret;
 use crate::error::{Departure, Result};
+use crate::monitor::Monitor;
+use crate::net::Deadline;
+use crate::net::interface::system;
+use crate::net::secret::Secret;
 
 /// Numbers of connections; lower ones are the listener's and the bell's.
 pub(super) const FIRST_TOKEN: u64 = 2;
@@ -73,7 +74,7 @@ pub(super) enum Way {
 
 impl Shared {
     pub(super) fn new(rank: Rank, size: usize, limits: Limits) -> Result<Arc<Self>> {
-        let commands = Arc::new(Commands::new().map_err(super::interface::system("making an eventfd"))?);
+        let commands = Arc::new(Commands::new().map_err(system("making an eventfd"))?);
         let bell = Arc::clone(&commands);
         let on_room = Box::new(move |from| bell.push(Command::Resume(from)));
         Ok(Arc::new(Self {
@@ -96,7 +97,7 @@ impl Shared {
 
     /// How messages get to a rank.
     pub(super) fn way_to(&self, rank: Rank, deadline: Deadline) -> Way {
-        self.routes.wait(|routes| {
+        self.routes.wait_until(|routes| {
             let route = &mut routes[rank.0 as usize];
             if let Some(outbox) = &route.outbox {
                 return ControlFlow::Break(Way::Open(Arc::clone(outbox)));
@@ -137,7 +138,7 @@ impl Shared {
 
     /// At the root: waits for the check-in to end. Nothing where the deadline passes first.
     pub(super) fn wait_for_setup(&self, deadline: Deadline) -> Option<Result<(), SetupFailure>> {
-        self.setup.wait(|setup| match setup {
+        self.setup.wait_until(|setup| match setup {
             Setup::Complete => ControlFlow::Break(Some(Ok(()))),
             Setup::Failed(failure) => ControlFlow::Break(Some(Err(failure.clone()))),
             Setup::Gathering if deadline.left().is_none() => ControlFlow::Break(None),

@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use warpwire_device::abi::Rank;
 
-use super::super::deadline::Deadline;
 use super::super::mailbox::{Address, Failure, Mailbox};
 use super::super::transport::Transport;
 use super::commands::Command;
-use super::dial::{DialFault, dial};
-use super::frame::pack_envelope;
-use super::interface::system;
+use super::message::{PAYLOAD_LIMIT, pack_envelope};
 use super::outbox::{News, Outbox, Refused};
 use super::payload::{Claim, Purpose};
 use super::shared::{Shared, Way};
 use crate::error::{BootstrapError, Departure};
+use crate::net::Deadline;
+use crate::net::dial::{DialFault, dial};
+use crate::net::interface::system;
+use crate::net::payload::encode;
 
 /// A rank's side of the connections.
 #[derive(Debug)]
@@ -54,15 +55,16 @@ impl TcpTransport {
         let Some(job) = self.shared.job.get() else { return Err(Failure::Aborted) };
         let Some(member) = job.members.get(to.0 as usize) else { return Err(Failure::Timeout { rank: to }) };
         let address = member.endpoint.seen_from(job.scope);
-        let claim = Claim {
+        let claim = encode(&Claim {
             rank: self.shared.rank.0,
             size: self.shared.size as u32,
             purpose: Purpose::Link { to: to.0 },
-        };
+        });
         let stop = || self.shared.mailbox.is_aborted() || self.shared.mailbox.loss(to).is_some();
         let mut claim = |_: &TcpStream| Ok(claim.clone());
         match dial(&[address], &job.session, &mut claim, deadline, &stop) {
-            Ok(connection) => {
+            Ok(mut connection) => {
+                connection.reader.set_limit(PAYLOAD_LIMIT);
                 // From here on nobody waits for this connection but the service, by its poller.
                 let unblocked = connection.stream.set_nonblocking(true);
                 unblocked.map_err(|error| Failure::Other(system("making a connection not wait")(error)))?;

@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
-use super::payload::Endpoint;
-use super::secret::{SECRET_BYTES, Secret};
 use crate::error::{BootstrapError, Error, Result};
+use crate::net::Endpoint;
+use crate::net::secret::{SECRET_BYTES, Secret};
 
 /// A job's name for its ranks: where rank 0 listens, and a secret that keeps others out. Made by
 /// [`TcpRoot::id`](super::TcpRoot::id); as text, hexadecimal digits.

@@ -1,8 +1,8 @@
 //! How much runs at once.
 
-use super::monitor::Monitor;
 use crate::env;
 use crate::error::Result;
+use crate::monitor::Monitor;
 
 /// GPU threads that this process holds at once, all CPU devices together. Each is a coroutine whose stack and guard page are
 /// two mappings of the kernel's, which allows a process 65,530 by default (`vm.max_map_count`): half of them are left to

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::driver::DriverEvent;
-use super::monitor::Monitor;
 use crate::error::{Error, Result};
+use crate::monitor::Monitor;
 
 /// When a stream passed it, once it has.
 #[derive(Debug, Default)]

@@ -8,9 +8,9 @@ use super::super::LaunchConfig;
 use super::aligned::Aligned;
 use super::block::Block;
 use super::capacity::{Capacity, Permit};
-use super::monitor::Monitor;
 use super::pool::Worker;
 use crate::error::{Error, Result};
+use crate::monitor::Monitor;
 
 /// A launch, as it was asked for.
 #[derive(Debug)]

@@ -1,15 +1,14 @@
 //! Memory: whole mappings, or pieces of one.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
 use super::mapping::Mapping;
-use super::monitor::Monitor;
-use crate::device::driver::{Allocated, DriverMemory, MemoryRequest, Payload, not_shareable};
+use crate::device::driver::{Allocated, DriverMemory, MemoryRequest, Payload};
 use crate::device::{AddressRange, HandleKinds, MemoryKind};
 use crate::error::{Error, HandleKind, MemoryError, Result};
+use crate::monitor::Monitor;
 
 /// Allocations up to this share a slab: each mapping has a file descriptor, of which a process may have few.
 const SMALL_BYTES: usize = 64 << 10;
@@ -57,7 +56,7 @@ pub(super) fn adopt(range: AddressRange) -> Result<CpuMemory> {
         Some(mapping) if found.contains(range) => {
             let Listed { offset, kind, handles, .. } = listed;
             let memory = CpuMemory { _listing: None, mapping, offset, kind, handles };
-            if handles.is_empty() { Err(not_shareable(&memory)) } else { Ok(memory) }
+            if handles.is_empty() { Err(memory.not_shareable()) } else { Ok(memory) }
         }
         _ => Err(MemoryError::NotOneAllocation { address, bytes, allocation }.into()),
     }
@@ -196,11 +195,7 @@ impl DriverMemory for CpuMemory {
         if self.handles.contains(kind.into()) {
             return self.mapping.export();
         }
-        Err(not_shareable(self))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
+        Err(self.not_shareable())
     }
 }
 

@@ -16,7 +16,6 @@ mod grid;
 mod lane;
 mod mapping;
 mod memory;
-mod monitor;
 mod multicast;
 mod pool;
 mod stack;

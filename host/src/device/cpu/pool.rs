@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::thread;
 
 use super::grid::Job;
-use super::monitor::Monitor;
 use crate::error::{Error, Result};
+use crate::monitor::Monitor;
 
 /// Bytes of an OS thread's stack: a block of one thread runs on it.
 const STACK_BYTES: usize = 512 << 10;

@@ -2,8 +2,8 @@
 
 use corosensei::stack::DefaultStack;
 
-use super::monitor::Monitor;
 use crate::error::{Error, Result};
+use crate::monitor::Monitor;
 
 /// Bytes of a coroutine's stack; a guard page lies below it. A kernel's own frames are small: what needs room is the
 /// standard library's printing of a panic.

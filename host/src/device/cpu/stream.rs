@@ -13,8 +13,8 @@ use super::CpuFunction;
 use super::capacity::Capacity;
 use super::event::{CpuEvent, Mark};
 use super::grid::Launch;
-use super::monitor::Monitor;
 use crate::error::{Error, Result};
+use crate::monitor::Monitor;
 
 /// Bytes of the thread's stack: it runs one of a launch's blocks itself.
 const STACK_BYTES: usize = 512 << 10;

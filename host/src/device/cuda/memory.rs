@@ -7,7 +7,6 @@
 //! - copies go through the same stream, never the default one;
 //! - small host blocks (boards, semaphores' words) are kept for the next that asks.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -22,9 +21,9 @@ use super::context::{Context, warn_on_failure};
 use super::failure::Failure;
 use super::stream::create_stream;
 use super::sys::{OUT_OF_MEMORY, call};
-use crate::device::driver::{Allocated, AllocationId, DriverMemory, MemoryRequest, Payload, not_shareable};
-use crate::device::{HandleKinds, MemoryInfo, MemoryKind};
-use crate::error::{Error, HandleKind, Result};
+use crate::device::driver::{Allocated, AllocationId, DriverMemory, MemoryRequest};
+use crate::device::{MemoryInfo, MemoryKind};
+use crate::error::{Error, Result};
 
 /// Host blocks are whole pages: the driver pins no less.
 const PAGE: usize = 4096;
@@ -259,28 +258,12 @@ impl DriverMemory for DeviceMemory {
         self.address
     }
 
-    fn host_pointer(&self) -> *mut u8 {
-        std::ptr::null_mut()
-    }
-
     fn kind(&self) -> MemoryKind {
         MemoryKind::Device
     }
 
     fn allocation(&self) -> Allocated {
         Allocated { id: self.id, bytes: self.bytes as u64, offset: 0 }
-    }
-
-    fn handle_kinds(&self) -> HandleKinds {
-        HandleKinds::empty()
-    }
-
-    fn export(&self, _kind: HandleKind) -> Result<Payload> {
-        Err(not_shareable(self))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -347,18 +330,6 @@ impl DriverMemory for HostMemory {
 
     fn allocation(&self) -> Allocated {
         Allocated { id: self.id, bytes: self.block.bytes as u64, offset: 0 }
-    }
-
-    fn handle_kinds(&self) -> HandleKinds {
-        HandleKinds::empty()
-    }
-
-    fn export(&self, _kind: HandleKind) -> Result<Payload> {
-        Err(not_shareable(self))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

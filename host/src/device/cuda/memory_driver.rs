@@ -1,5 +1,6 @@
 //! The GPU's memory as the layers above see it.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::CudaDevice;
@@ -10,7 +11,7 @@ use super::physical::{self, Physical};
 use super::pointer::{self, AdoptedMemory};
 use super::shared_memory::{IpcMemory, PlainMemory, VirtualMemory};
 use crate::device::driver::{
-    DriverMemory, DriverMulticast, MemoryDriver, MemoryRequest, MulticastShape, Payload, not_shareable,
+    DriverMemory, DriverMulticast, MemoryDriver, MemoryRequest, MulticastShape, Payload,
 };
 use crate::device::{AddressRange, HandleKinds, MemoryInfo, MemoryKind};
 use crate::error::{Error, HandleKind, Result};
@@ -42,7 +43,7 @@ impl MemoryDriver for CudaDevice {
     }
 
     fn reach(&self, memory: &Arc<dyn DriverMemory>) -> Result<Arc<dyn DriverMemory>> {
-        let any = memory.as_any();
+        let any: &dyn Any = &**memory;
         if let Some(plain) = any.downcast_ref::<PlainMemory>() {
             if !plain.context().is(&self.context) {
                 peers::enable(&self.context, plain.context())?;
@@ -54,7 +55,7 @@ impl MemoryDriver for CudaDevice {
                 allowed.map_err(|failure| failure.during("reach another GPU's memory"))?;
             }
         } else {
-            return Err(not_shareable(&**memory));
+            return Err(memory.not_shareable());
         }
         Ok(Arc::clone(memory))
     }

@@ -1,5 +1,6 @@
 //! Multicast objects of the NVSwitch. Made only on a device that says that it has them.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::context::{Context, warn_on_failure};
@@ -116,7 +117,7 @@ impl DriverMulticast for CudaMulticast {
     }
 
     fn bind(&self, place: MulticastPlace, memory: &dyn DriverMemory, _share: ShareMember<'_>) -> Result<()> {
-        let memory = memory.as_any().downcast_ref::<VirtualMemory>();
+        let memory = (memory as &dyn Any).downcast_ref::<VirtualMemory>();
         let memory = memory.ok_or(Error::ForeignObject { what: "buffer" })?.mapped().physical().handle();
         let MulticastPlace { offset, memory_offset, bytes } = place;
         let (offset, memory_offset, bytes) = (offset as usize, memory_offset as usize, bytes as usize);

@@ -1,6 +1,5 @@
 //! What lies behind an address that the program has from elsewhere.
 
-use std::any::Any;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use super::context::Context;
 use super::physical::{Physical, handle_kinds};
 use super::shared_memory::ipc_handle;
 use super::sys::call;
-use crate::device::driver::{Allocated, AllocationId, DriverMemory, Payload, not_shareable};
+use crate::device::driver::{Allocated, AllocationId, DriverMemory, Payload};
 use crate::device::{AddressRange, HandleKinds, MemoryKind};
 use crate::error::{HandleKind, MemoryError, Result};
 
@@ -93,7 +92,7 @@ impl AdoptedMemory {
         };
         let id = number.map_or_else(AllocationId::new, AllocationId::Foreign);
         let memory = Self { physical, context: Arc::clone(context), range: found, id, handles };
-        if handles.is_empty() { Err(not_shareable(&memory)) } else { Ok(memory) }
+        if handles.is_empty() { Err(memory.not_shareable()) } else { Ok(memory) }
     }
 }
 
@@ -103,10 +102,6 @@ const HOST: c_uint = 1;
 impl DriverMemory for AdoptedMemory {
     fn address(&self) -> u64 {
         self.range.address
-    }
-
-    fn host_pointer(&self) -> *mut u8 {
-        std::ptr::null_mut()
     }
 
     fn kind(&self) -> MemoryKind {
@@ -123,7 +118,7 @@ impl DriverMemory for AdoptedMemory {
 
     fn export(&self, kind: HandleKind) -> Result<Payload> {
         if !self.handles.contains(kind.into()) {
-            return Err(not_shareable(self));
+            return Err(self.not_shareable());
         }
         let _current = self.context.enter()?;
         let exported = match &self.physical {
@@ -131,9 +126,5 @@ impl DriverMemory for AdoptedMemory {
             None => ipc_handle(self.range.address),
         };
         exported.map_err(|failure| failure.during(&format!("make a {kind} handle")))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

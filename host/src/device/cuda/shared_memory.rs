@@ -1,6 +1,5 @@
 //! Memory that can leave the process, or that has come from another.
 
-use std::any::Any;
 use std::ffi::c_char;
 use std::sync::Arc;
 
@@ -11,9 +10,7 @@ use super::failure::Failure;
 use super::memory::Heap;
 use super::physical::{self, Mapped, Physical};
 use super::sys::{OUT_OF_MEMORY, call};
-use crate::device::driver::{
-    Allocated, AllocationId, DriverMemory, MemoryRequest, OPAQUE_BYTES, Payload, not_shareable,
-};
+use crate::device::driver::{Allocated, AllocationId, DriverMemory, MemoryRequest, OPAQUE_BYTES, Payload};
 use crate::device::{HandleKinds, MemoryKind};
 use crate::error::{HandleKind, Result};
 
@@ -65,10 +62,6 @@ impl DriverMemory for PlainMemory {
         self.address
     }
 
-    fn host_pointer(&self) -> *mut u8 {
-        std::ptr::null_mut()
-    }
-
     fn kind(&self) -> MemoryKind {
         MemoryKind::Plain
     }
@@ -83,14 +76,10 @@ impl DriverMemory for PlainMemory {
 
     fn export(&self, kind: HandleKind) -> Result<Payload> {
         if kind != HandleKind::CudaIpc {
-            return Err(not_shareable(self));
+            return Err(self.not_shareable());
         }
         let _current = self.context().enter()?;
         ipc_handle(self.address).map_err(|failure| failure.during("make a CUDA IPC handle"))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -128,28 +117,12 @@ impl DriverMemory for IpcMemory {
         self.address
     }
 
-    fn host_pointer(&self) -> *mut u8 {
-        std::ptr::null_mut()
-    }
-
     fn kind(&self) -> MemoryKind {
         MemoryKind::Imported
     }
 
     fn allocation(&self) -> Allocated {
         Allocated { id: self.id, bytes: self.bytes, offset: 0 }
-    }
-
-    fn handle_kinds(&self) -> HandleKinds {
-        HandleKinds::empty()
-    }
-
-    fn export(&self, _kind: HandleKind) -> Result<Payload> {
-        Err(not_shareable(self))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -219,10 +192,6 @@ impl DriverMemory for VirtualMemory {
         self.mapped.address()
     }
 
-    fn host_pointer(&self) -> *mut u8 {
-        std::ptr::null_mut()
-    }
-
     fn kind(&self) -> MemoryKind {
         self.kind
     }
@@ -237,14 +206,10 @@ impl DriverMemory for VirtualMemory {
 
     fn export(&self, kind: HandleKind) -> Result<Payload> {
         if !self.handles.contains(kind.into()) {
-            return Err(not_shareable(self));
+            return Err(self.not_shareable());
         }
         let _current = self.context.enter()?;
         let exported = self.mapped.physical().export(kind);
         exported.map_err(|failure| failure.during(&format!("make a {kind} handle")))
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

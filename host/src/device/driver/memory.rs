@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt::Debug;
 use std::os::fd::OwnedFd;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -93,12 +94,16 @@ pub(crate) struct MemoryRequest {
 }
 
 /// Some memory; given back when it is dropped.
-pub(crate) trait DriverMemory: Debug + Send + Sync {
+///
+/// It is [`Any`] for the driver that made it, which finds its own type again.
+pub(crate) trait DriverMemory: Any + Debug + Send + Sync {
     /// Where the device sees it.
     fn address(&self) -> u64;
 
     /// Where the host sees it; null where it does not.
-    fn host_pointer(&self) -> *mut u8;
+    fn host_pointer(&self) -> *mut u8 {
+        ptr::null_mut()
+    }
 
     /// What it is.
     fn kind(&self) -> MemoryKind;
@@ -107,20 +112,20 @@ pub(crate) trait DriverMemory: Debug + Send + Sync {
     fn allocation(&self) -> Allocated;
 
     /// The kinds of handle that it can be exported as.
-    fn handle_kinds(&self) -> HandleKinds;
+    fn handle_kinds(&self) -> HandleKinds {
+        HandleKinds::empty()
+    }
 
     /// A handle of the whole allocation, of one of those kinds.
-    fn export(&self, kind: HandleKind) -> Result<Payload>;
+    fn export(&self, _kind: HandleKind) -> Result<Payload> {
+        Err(self.not_shareable())
+    }
 
-    /// Its own type, for the driver that made it.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the CPU device has one type of memory"))]
-    fn as_any(&self) -> &dyn Any;
-}
-
-/// The error of memory that cannot be handed over.
-pub(crate) fn not_shareable(memory: &dyn DriverMemory) -> Error {
-    let (kind, address) = (memory.kind(), memory.address());
-    MemoryError::NotShareable { memory: kind.words(), address, remedy: kind.sharing_remedy() }.into()
+    /// The error of memory that cannot be handed over.
+    fn not_shareable(&self) -> Error {
+        let (kind, address) = (self.kind(), self.address());
+        MemoryError::NotShareable { memory: kind.words(), address, remedy: kind.sharing_remedy() }.into()
+    }
 }
 
 /// The allocation behind some memory.

@@ -1,6 +1,5 @@
 //! A driver that has no memory, and counts what is made of it and let go.
 
-use std::any::Any;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -123,10 +122,6 @@ impl DriverMemory for MockMemory {
         0x10_0000
     }
 
-    fn host_pointer(&self) -> *mut u8 {
-        std::ptr::null_mut()
-    }
-
     fn kind(&self) -> MemoryKind {
         self.kind
     }
@@ -142,10 +137,6 @@ impl DriverMemory for MockMemory {
     fn export(&self, kind: HandleKind) -> Result<Payload> {
         self.reference.0.note("export");
         payload(kind)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

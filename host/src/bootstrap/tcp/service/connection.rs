@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use warpwire_device::abi::Rank;
 
-use super::super::frame::FrameReader;
-use super::super::handshake::Host;
 use super::super::outbox::{Left, Outbox};
-use super::poller::{Interest, Poller};
+use crate::net::frame::FrameReader;
+use crate::net::handshake::Host;
+use crate::net::poller::{Interest, Poller};
 
 /// A connection.
 #[derive(Debug)]

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use warpwire_device::abi::Rank;
 
 use super::super::super::mailbox::Loss;
-use super::super::frame::Kind;
-use super::super::payload::{Notice, SetupFailure, pack_value};
+use super::super::message;
+use super::super::payload::{Notice, SetupFailure};
 use super::Service;
 use crate::error::Departure;
+use crate::net::payload::pack_value;
 
 /// How long the connections of a rank that others call lost may take to end.
 const GRACE: Duration = Duration::from_secs(1);
@@ -137,7 +138,7 @@ impl Service {
         if notice.is_empty() || self.closing.is_some() {
             return;
         }
-        let frame = pack_value(Kind::NOTICE, &notice);
+        let frame = pack_value(message::NOTICE, &notice);
         self.tell_all(&frame, |peer| news.iter().all(|(rank, _)| *rank != peer));
     }
 }

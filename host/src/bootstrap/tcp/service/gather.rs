@@ -70,10 +70,11 @@ impl Gather {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::payload::{Endpoint, Purpose};
+    use super::super::super::payload::Purpose;
     use super::*;
     use crate::env::HostId;
     use crate::error::BootstrapError;
+    use crate::net::Endpoint;
 
     fn member() -> Member {
         let host = HostId::named("a");

@@ -7,15 +7,17 @@ use std::time::{Duration, Instant};
 
 use warpwire_device::abi::Rank;
 
-use super::super::dial::prepare;
-use super::super::frame::{Frame, FrameReader, HANDSHAKE_LIMIT, Kind, PAYLOAD_LIMIT};
-use super::super::handshake::{Host, Step, refusal_frame};
-use super::super::payload::{Claim, Purpose, Roster, SetupFailure, pack_value};
+use super::super::message::{self, PAYLOAD_LIMIT};
+use super::super::payload::{Claim, Purpose, Roster, SetupFailure};
 use super::super::shared::Job;
 use super::connection::{Connection, Stage};
-use super::poller::Interest;
 use super::{LISTENER, Service};
 use crate::error::Refusal;
+use crate::net::dial::prepare;
+use crate::net::frame::{Frame, FrameReader, HANDSHAKE_LIMIT};
+use crate::net::handshake::{Host, Step, refusal_frame};
+use crate::net::payload::{decode, pack_value};
+use crate::net::poller::Interest;
 
 /// How long one who connects may take to say who it is.
 const GREETING: Duration = Duration::from_secs(10);
@@ -84,9 +86,17 @@ impl Service {
                 outbox.push_own(&answer);
                 self.write(token);
             }
-            Ok(Step::Proven { claim, welcome }) => match self.judge(&claim) {
-                Ok(()) => self.let_in(token, claim, &welcome),
-                Err(refusal) => self.refuse(token, &refusal, matches!(claim.purpose, Purpose::CheckIn(_))),
+            Ok(Step::Proven { claim, welcome }) => match decode::<Claim>(&claim) {
+                Some(claim) => match self.judge(&claim) {
+                    Ok(()) => self.let_in(token, claim, &welcome),
+                    Err(refusal) => {
+                        self.refuse(token, &refusal, matches!(claim.purpose, Purpose::CheckIn(_)));
+                    }
+                },
+                None => {
+                    let refusal = Refusal::Protocol("its claim cannot be read".to_owned());
+                    self.refuse(token, &refusal, false);
+                }
             },
             Ok(Step::Refuse { refusal, proven }) => self.refuse(token, &refusal, proven),
             Err(error) => self.turn_away(token, &error.to_string()),
@@ -134,7 +144,7 @@ impl Service {
         let Some(members) = self.gather.as_ref().and_then(super::Gather::complete) else { return };
         self.gather = None;
         let roster = Roster { session: *self.session.as_bytes(), members };
-        let frame = pack_value(Kind::ROSTER, &roster);
+        let frame = pack_value(message::ROSTER, &roster);
         let scope = roster.members.first().map_or(0, |root| root.endpoint.scope);
         let job = Job { session: self.session.clone(), members: roster.members, scope };
         // Set once, here alone.

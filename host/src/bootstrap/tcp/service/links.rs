@@ -5,13 +5,15 @@ use std::sync::Arc;
 use warpwire_device::abi::Rank;
 
 use super::super::super::mailbox::Lane;
-use super::super::dial::{Established, check_version};
-use super::super::frame::{Fault, Frame, Kind, open_envelope};
+use super::super::message::{self, open_envelope};
 use super::super::outbox::Outbox;
-use super::super::payload::{Notice, open_value};
+use super::super::payload::Notice;
 use super::Service;
 use super::connection::{Connection, Reading, Stage};
 use crate::error::Departure;
+use crate::net::dial::Established;
+use crate::net::frame::{Fault, Frame, check_version};
+use crate::net::payload::open_value;
 
 /// Reads of one connection in a turn: then the others have theirs.
 const READS: usize = 16;
@@ -82,11 +84,11 @@ impl Service {
 
     /// Takes a frame of a rank.
     fn take(&mut self, token: u64, peer: Rank, frame: Frame) -> Result<(), Fault> {
-        check_version(&frame)?;
+        check_version(frame.header())?;
         match frame.kind {
-            Kind::MESSAGE => self.deliver(token, peer, Lane::Direct, frame)?,
-            Kind::COLLECTIVE => self.deliver(token, peer, Lane::Collective, frame)?,
-            Kind::BYE => {
+            message::MESSAGE => self.deliver(token, peer, Lane::Direct, frame)?,
+            message::COLLECTIVE => self.deliver(token, peer, Lane::Collective, frame)?,
+            message::BYE => {
                 let departure = open_value(&frame)?;
                 let detail = match departure {
                     Departure::Left => "it dropped its bootstrap",
@@ -94,7 +96,7 @@ impl Service {
                 };
                 self.end(token, departure, detail.to_owned());
             }
-            Kind::NOTICE => {
+            message::NOTICE => {
                 for (rank, departure) in open_value::<Notice>(&frame)? {
                     self.hear_of(Rank(rank), departure, peer);
                 }

@@ -7,7 +7,6 @@ mod departures;
 mod gather;
 mod greeting;
 mod links;
-mod poller;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -19,16 +18,17 @@ use std::time::{Duration, Instant};
 use warpwire_device::abi::Rank;
 
 use super::commands::Command;
-use super::dial::Established;
-use super::frame::Kind;
-use super::interface::system;
-use super::payload::{SetupFailure, pack_value};
-use super::secret::Secret;
+use super::message;
+use super::payload::SetupFailure;
 use super::shared::Shared;
 use crate::error::{Departure, Result};
+use crate::net::dial::Established;
+use crate::net::interface::system;
+use crate::net::payload::pack_value;
+use crate::net::poller::{Interest, Poller};
+use crate::net::secret::Secret;
 use connection::{Connection, Stage};
 use departures::Peer;
-use poller::{Interest, Poller};
 
 pub(super) use gather::Gather;
 
@@ -175,7 +175,7 @@ impl Service {
                 }
                 Command::Close(departure) => {
                     let linger = if departure == Departure::Left { LINGER } else { SHORT_LINGER };
-                    self.close(&pack_value(Kind::BYE, &departure), linger);
+                    self.close(&pack_value(message::BYE, &departure), linger);
                 }
             }
         }
@@ -199,7 +199,7 @@ impl Service {
     /// At the root: the job cannot start, and everybody is told.
     fn fail_setup(&mut self, failure: SetupFailure) {
         self.gather = None;
-        let frame = pack_value(Kind::FAILED, &failure);
+        let frame = pack_value(message::FAILED, &failure);
         self.shared.fail_setup(failure);
         self.close(&frame, SHORT_LINGER);
     }

@@ -12,7 +12,7 @@
 //! wrong, and the whole job is told; before, it is a stranger. Neither side here reads or writes: frames go in and come out.
 
 use super::frame::{Frame, Kind, VERSION, pack};
-use super::payload::{Claim, decode, encode, open_value, pack_value};
+use super::payload::{open_value, pack_value};
 use super::secret::{MAC_BYTES, Role, Secret, random_bytes};
 use crate::error::{Refusal, Result};
 
@@ -20,7 +20,7 @@ const NONCE_BYTES: usize = 32;
 
 /// The end that connected.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(crate) struct Guest {
     secret: Secret,
     /// Everything that both ends have said.
     said: Vec<u8>,
@@ -28,7 +28,7 @@ pub(super) struct Guest {
 
 /// How a handshake ended at the guest, where no connection came of it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Rejection {
+pub(crate) enum Rejection {
     /// The host said no.
     Refused(Refusal),
     /// The other end is no host of this job.
@@ -37,23 +37,22 @@ pub(super) enum Rejection {
 
 impl Guest {
     /// A guest, and the frame that it begins with.
-    pub(super) fn new(secret: Secret) -> Result<(Self, Vec<u8>)> {
+    pub(crate) fn new(secret: Secret) -> Result<(Self, Vec<u8>)> {
         let hello = pack(Kind::HELLO, &random_bytes::<NONCE_BYTES>()?);
         Ok((Self { secret, said: hello.clone() }, hello))
     }
 
-    /// The answer to the host's first frame.
-    pub(super) fn answer(&mut self, frame: &Frame, claim: &Claim) -> Result<Vec<u8>, Rejection> {
+    /// The answer to the host's first frame. The claim says who the guest is and what it wants.
+    pub(crate) fn answer(&mut self, frame: &Frame, claim: &[u8]) -> Result<Vec<u8>, Rejection> {
         Self::expect(frame, Kind::CHALLENGE, NONCE_BYTES)?;
-        let claim = encode(claim);
         record(&mut self.said, frame);
-        self.said.extend_from_slice(&claim);
+        self.said.extend_from_slice(claim);
         let proof = self.secret.prove(Role::Guest, &[&self.said]);
-        Ok(pack(Kind::PROOF, &[&proof[..], &claim].concat()))
+        Ok(pack(Kind::PROOF, &[&proof[..], claim].concat()))
     }
 
     /// Takes the host's last frame.
-    pub(super) fn conclude(self, frame: &Frame) -> Result<(), Rejection> {
+    pub(crate) fn conclude(self, frame: &Frame) -> Result<(), Rejection> {
         Self::expect(frame, Kind::WELCOME, MAC_BYTES)?;
         let proof = frame.payload.first_chunk().copied().unwrap_or_default();
         if self.secret.holds(Role::Host, &[&self.said], &proof) {
@@ -84,7 +83,7 @@ impl Guest {
 
 /// The end that listens.
 #[derive(Debug)]
-pub(super) struct Host {
+pub(crate) struct Host {
     secret: Secret,
     said: Vec<u8>,
     stage: Stage,
@@ -99,22 +98,22 @@ enum Stage {
 
 /// What a host does with a frame.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// Send this, and wait for more.
     Say(Vec<u8>),
     /// The guest knows the secret and speaks this version: grant its claim with the frame, or refuse it.
-    Proven { claim: Claim, welcome: Vec<u8> },
+    Proven { claim: Vec<u8>, welcome: Vec<u8> },
     /// Turn the guest away.
     Refuse { refusal: Refusal, proven: bool },
 }
 
 impl Host {
-    pub(super) fn new(secret: Secret) -> Self {
+    pub(crate) fn new(secret: Secret) -> Self {
         Self { secret, said: Vec::new(), stage: Stage::Hello }
     }
 
     /// Takes the guest's next frame.
-    pub(super) fn receive(&mut self, frame: &Frame) -> Result<Step> {
+    pub(crate) fn receive(&mut self, frame: &Frame) -> Result<Step> {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Hello if frame.kind == Kind::HELLO && frame.payload.len() == NONCE_BYTES => {
                 record(&mut self.said, frame);
@@ -142,16 +141,13 @@ impl Host {
                 proven: true,
             };
         }
-        let Some(claim) = decode(claim) else {
-            return refuse("its claim cannot be read".to_owned());
-        };
         let welcome = pack(Kind::WELCOME, &self.secret.prove(Role::Host, &[&self.said]));
-        Step::Proven { claim, welcome }
+        Step::Proven { claim: claim.to_vec(), welcome }
     }
 }
 
 /// The frame that tells a guest of a refusal.
-pub(super) fn refusal_frame(refusal: &Refusal) -> Vec<u8> {
+pub(crate) fn refusal_frame(refusal: &Refusal) -> Vec<u8> {
     pack_value(Kind::REFUSAL, refusal)
 }
 
@@ -167,13 +163,10 @@ fn record(said: &mut Vec<u8>, frame: &Frame) {
 #[cfg(test)]
 mod tests {
     use super::super::frame::{FrameReader, HANDSHAKE_LIMIT, Header};
-    use super::super::payload::Purpose;
     use super::*;
     use proptest::prelude::*;
 
-    fn claim() -> Claim {
-        Claim { rank: 1, size: 2, purpose: Purpose::Link { to: 0 } }
-    }
+    const CLAIM: &[u8] = b"rank 1 of 2";
 
     fn secret(text: &str) -> Secret {
         Secret::from_text(Some(text))
@@ -204,10 +197,10 @@ mod tests {
         let (mut guest, hello) = Guest::new(secret("job")).unwrap();
         let mut host = Host::new(secret("job"));
         let challenge = said(host.receive(&frame(&hello)).unwrap());
-        let proof = guest.answer(&frame(&challenge), &claim()).unwrap();
+        let proof = guest.answer(&frame(&challenge), CLAIM).unwrap();
         match host.receive(&frame(&proof)).unwrap() {
             Step::Proven { claim: proven, welcome } => {
-                assert_eq!(proven, claim());
+                assert_eq!(proven, CLAIM);
                 guest.conclude(&frame(&welcome)).unwrap();
             }
             other => panic!("{other:?}"),
@@ -219,7 +212,7 @@ mod tests {
         let (mut guest, hello) = Guest::new(secret("other")).unwrap();
         let mut host = Host::new(secret("job"));
         let challenge = said(host.receive(&frame(&hello)).unwrap());
-        let proof = guest.answer(&frame(&challenge), &claim()).unwrap();
+        let proof = guest.answer(&frame(&challenge), CLAIM).unwrap();
         let step = host.receive(&frame(&proof)).unwrap();
         assert!(matches!(step, Step::Refuse { refusal: Refusal::Secret, proven: false }), "{step:?}");
         assert_eq!(
@@ -228,7 +221,7 @@ mod tests {
         );
 
         let (mut guest, _) = Guest::new(secret("job")).unwrap();
-        guest.answer(&frame(&challenge), &claim()).unwrap();
+        guest.answer(&frame(&challenge), CLAIM).unwrap();
         let forged = pack(Kind::WELCOME, &[0; MAC_BYTES]);
         assert!(matches!(guest.conclude(&frame(&forged)), Err(Rejection::Stranger(_))));
     }
@@ -241,7 +234,7 @@ mod tests {
         let mut guest = Guest { said: hello.clone(), ..guest };
         let mut host = Host::new(secret("job"));
         let challenge = said(host.receive(&frame(&hello)).unwrap());
-        let proof = guest.answer(&frame(&challenge), &claim()).unwrap();
+        let proof = guest.answer(&frame(&challenge), CLAIM).unwrap();
         let step = host.receive(&frame(&proof)).unwrap();
         let Step::Refuse { refusal, proven: true } = step else { panic!("{step:?}") };
         let text = refusal.to_string();
@@ -251,7 +244,7 @@ mod tests {
         let (mut guest, hello) = Guest::new(secret("job")).unwrap();
         let mut host = Host::new(secret("job"));
         let challenge = said(host.receive(&frame(&of_version(2, &hello))).unwrap());
-        let proof = guest.answer(&frame(&challenge), &claim()).unwrap();
+        let proof = guest.answer(&frame(&challenge), CLAIM).unwrap();
         let step = host.receive(&frame(&proof)).unwrap();
         assert!(matches!(step, Step::Refuse { refusal: Refusal::Secret, .. }), "{step:?}");
     }
@@ -263,7 +256,7 @@ mod tests {
         assert!(matches!(step, Step::Refuse { refusal: Refusal::Protocol(_), .. }), "{step:?}");
         let (mut guest, hello) = Guest::new(secret("job")).unwrap();
         // A socket connected to itself hears its own words.
-        assert!(matches!(guest.answer(&frame(&hello), &claim()), Err(Rejection::Stranger(_))));
+        assert!(matches!(guest.answer(&frame(&hello), CLAIM), Err(Rejection::Stranger(_))));
     }
 
     #[test]
@@ -271,7 +264,7 @@ mod tests {
         let (mut guest, hello) = Guest::new(secret("job")).unwrap();
         let mut host = Host::new(secret("job"));
         let challenge = said(host.receive(&frame(&hello)).unwrap());
-        let proof = guest.answer(&frame(&challenge), &claim()).unwrap();
+        let proof = guest.answer(&frame(&challenge), CLAIM).unwrap();
         let mut later = Host::new(secret("job"));
         said(later.receive(&frame(&hello)).unwrap());
         let step = later.receive(&frame(&proof)).unwrap();

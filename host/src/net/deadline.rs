@@ -7,31 +7,31 @@ const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// The moment by which a call ends, and how long the caller gave it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deadline {
+pub(crate) struct Deadline {
     end: Instant,
     given: Duration,
 }
 
 impl Deadline {
-    pub(super) fn after(given: Duration) -> Self {
+    pub(crate) fn after(given: Duration) -> Self {
         Self { end: Instant::now() + given.min(LONGEST), given }
     }
 
     /// The same start with `more` time.
-    pub(super) fn extended(self, more: Duration) -> Self {
+    pub(crate) fn extended(self, more: Duration) -> Self {
         Self { end: self.end + more, ..self }
     }
 
-    pub(super) fn end(&self) -> Instant {
+    pub(crate) fn end(&self) -> Instant {
         self.end
     }
 
-    pub(super) fn given(&self) -> Duration {
+    pub(crate) fn given(&self) -> Duration {
         self.given
     }
 
     /// What is left; nothing once the time has passed.
-    pub(super) fn left(&self) -> Option<Duration> {
+    pub(crate) fn left(&self) -> Option<Duration> {
         let left = self.end.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }

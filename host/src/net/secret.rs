@@ -8,25 +8,25 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 
-pub(super) const SECRET_BYTES: usize = 32;
-pub(super) const MAC_BYTES: usize = 32;
+pub(crate) const SECRET_BYTES: usize = 32;
+pub(crate) const MAC_BYTES: usize = 32;
 
 /// A key for proofs. It is never sent once a job has it: a guest and a host prove to each other that they know it.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Secret([u8; SECRET_BYTES]);
+pub(crate) struct Secret([u8; SECRET_BYTES]);
 
 impl Secret {
     /// One that nobody can guess.
-    pub(super) fn random() -> Result<Self> {
+    pub(crate) fn random() -> Result<Self> {
         random_bytes().map(Self)
     }
 
-    pub(super) fn from_bytes(bytes: [u8; SECRET_BYTES]) -> Self {
+    pub(crate) fn from_bytes(bytes: [u8; SECRET_BYTES]) -> Self {
         Self(bytes)
     }
 
     /// The one that a text stands for; without a text one that everybody knows, which keeps strangers out and nobody else.
-    pub(super) fn from_text(text: Option<&str>) -> Self {
+    pub(crate) fn from_text(text: Option<&str>) -> Self {
         let mut hash = Sha256::new();
         hash.update(b"warpwire secret\0");
         if let Some(text) = text {
@@ -36,17 +36,17 @@ impl Secret {
         Self(hash.finalize().into())
     }
 
-    pub(super) fn as_bytes(&self) -> &[u8; SECRET_BYTES] {
+    pub(crate) fn as_bytes(&self) -> &[u8; SECRET_BYTES] {
         &self.0
     }
 
     /// The proof that `role`, who knows the secret, said or heard `parts`.
-    pub(super) fn prove(&self, role: Role, parts: &[&[u8]]) -> [u8; MAC_BYTES] {
+    pub(crate) fn prove(&self, role: Role, parts: &[&[u8]]) -> [u8; MAC_BYTES] {
         self.mac(role, parts).finalize().into_bytes().into()
     }
 
     /// Whether `proof` is that; in a time that does not tell how much of it is right.
-    pub(super) fn holds(&self, role: Role, parts: &[&[u8]], proof: &[u8; MAC_BYTES]) -> bool {
+    pub(crate) fn holds(&self, role: Role, parts: &[&[u8]], proof: &[u8; MAC_BYTES]) -> bool {
         self.mac(role, parts).verify_slice(proof).is_ok()
     }
 
@@ -74,7 +74,7 @@ impl fmt::Debug for Secret {
 
 /// Who proves: with a label each, no proof can be sent back to whom it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     Guest,
     Host,
 }
@@ -89,7 +89,7 @@ impl Role {
 }
 
 /// Bytes that nobody can guess.
-pub(super) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| Error::System {
         operation: "asking the system for random bytes".to_owned(),

@@ -1,5 +1,6 @@
 //! Connecting to another rank, from the thread that wants it.
 
+use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -8,24 +9,24 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
-use super::super::deadline::Deadline;
-use super::frame::{Fault, Frame, FrameReader, HANDSHAKE_LIMIT, PAYLOAD_LIMIT, VERSION};
+use super::deadline::Deadline;
+use super::frame::{Fault, Frame, FrameReader, HANDSHAKE_LIMIT};
 use super::handshake::{Guest, Rejection};
-use super::payload::Claim;
 use super::secret::Secret;
 use crate::error::{Error, Refusal, Result};
 
-/// A connection that both ends agreed on. Bytes behind the handshake may have come already.
+/// A connection that both ends agreed on. Bytes behind the handshake may have come already; the reader's limit is the handshake's
+/// still.
 #[derive(Debug)]
-pub(super) struct Established {
-    pub(super) stream: Arc<TcpStream>,
-    pub(super) address: SocketAddr,
-    pub(super) reader: FrameReader,
+pub(crate) struct Established {
+    pub(crate) stream: Arc<TcpStream>,
+    pub(crate) address: SocketAddr,
+    pub(crate) reader: FrameReader,
 }
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(super) enum DialFault {
+pub(crate) enum DialFault {
     /// The time is up.
     Late {
         attempts: u32,
@@ -47,11 +48,22 @@ pub(super) enum DialFault {
 }
 
 /// How one attempt failed.
-enum AttemptFault {
+#[derive(Debug)]
+pub(crate) enum AttemptFault {
     /// The other end may not be there yet.
     Again(String),
     Rejected(Rejection),
     Other(Error),
+}
+
+impl fmt::Display for AttemptFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Again(reason) | Self::Rejected(Rejection::Stranger(reason)) => f.write_str(reason),
+            Self::Rejected(Rejection::Refused(refusal)) => write!(f, "it turned this end away: {refusal}"),
+            Self::Other(error) => error.fmt(f),
+        }
+    }
 }
 
 /// Between attempts, at first and at most.
@@ -62,10 +74,10 @@ const CONNECT: Duration = Duration::from_secs(3);
 
 /// Connects to the first of `addresses` that takes it, again and again until the deadline: the other end may start later.
 /// `claim` says who this is, once it is known by which address it goes; `stop` says when nobody is to be found any more.
-pub(super) fn dial(
+pub(crate) fn dial(
     addresses: &[SocketAddr],
     secret: &Secret,
-    claim: &mut dyn FnMut(&TcpStream) -> Result<Claim>,
+    claim: &mut dyn FnMut(&TcpStream) -> Result<Vec<u8>>,
     deadline: Deadline,
     stop: &dyn Fn() -> bool,
 ) -> Result<Established, DialFault> {
@@ -96,17 +108,33 @@ pub(super) fn dial(
 fn attempt(
     address: SocketAddr,
     secret: &Secret,
-    claim: &mut dyn FnMut(&TcpStream) -> Result<Claim>,
+    claim: &mut dyn FnMut(&TcpStream) -> Result<Vec<u8>>,
     deadline: Deadline,
 ) -> Result<Established, AttemptFault> {
-    let again = |error: io::Error| AttemptFault::Again(error.to_string());
     let left = deadline.left().unwrap_or(Duration::from_millis(1));
-    let stream = connect(address, left.min(CONNECT)).map_err(again)?;
+    let stream = reach(address, left.min(CONNECT)).map_err(|error| AttemptFault::Again(error.to_string()))?;
+    introduce(stream, address, secret, claim, deadline)
+}
+
+/// A socket that is connected to `address`, where nothing has been said yet. One attempt.
+pub(crate) fn reach(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    let stream = connect(address, timeout)?;
     // A port that nobody listens on may be the one that this very socket was given: it then reaches itself.
-    if stream.local_addr().map_err(again)? == stream.peer_addr().map_err(again)? {
-        return Err(AttemptFault::Again("nobody listens there".to_owned()));
+    if stream.local_addr()? == stream.peer_addr()? {
+        return Err(io::Error::new(ErrorKind::ConnectionRefused, "nobody listens there"));
     }
-    prepare(&stream).map_err(again)?;
+    prepare(&stream)?;
+    Ok(stream)
+}
+
+/// The guest's part of the handshake.
+pub(crate) fn introduce(
+    stream: TcpStream,
+    address: SocketAddr,
+    secret: &Secret,
+    claim: &mut dyn FnMut(&TcpStream) -> Result<Vec<u8>>,
+    deadline: Deadline,
+) -> Result<Established, AttemptFault> {
     let mut wire = Wire { stream, reader: FrameReader::new(HANDSHAKE_LIMIT), deadline };
     let (mut guest, hello) = Guest::new(secret.clone()).map_err(AttemptFault::Other)?;
     wire.send(&hello)?;
@@ -115,8 +143,7 @@ fn attempt(
     let proof = guest.answer(&challenge, &claim).map_err(AttemptFault::Rejected)?;
     wire.send(&proof)?;
     guest.conclude(&wire.receive()?).map_err(AttemptFault::Rejected)?;
-    let Wire { stream, mut reader, .. } = wire;
-    reader.set_limit(PAYLOAD_LIMIT);
+    let Wire { stream, reader, .. } = wire;
     Ok(Established { stream: Arc::new(stream), address, reader })
 }
 
@@ -126,9 +153,9 @@ fn connect(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
     Ok(socket.into())
 }
 
-/// What every connection of the bootstrap has: no waiting for more bytes to send, and a way to find out that the other
+/// What every connection has: no waiting for more bytes to send, and a way to find out that the other
 /// host is gone without a word.
-pub(super) fn prepare(stream: &TcpStream) -> io::Result<()> {
+pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let keepalive = TcpKeepalive::new()
         .with_time(Duration::from_secs(10))
@@ -168,14 +195,14 @@ impl Wire {
 
 /// Why no frame came.
 #[derive(Debug)]
-pub(super) enum ReadFault {
+pub(crate) enum ReadFault {
     Late,
     Io(io::Error),
     Frame(Fault),
 }
 
 /// The next frame of a blocking connection.
-pub(super) fn next_frame(
+pub(crate) fn next_frame(
     mut stream: &TcpStream,
     reader: &mut FrameReader,
     deadline: Deadline,
@@ -201,9 +228,4 @@ pub(super) fn next_frame(
             },
         }
     }
-}
-
-/// Frames that are not of the handshake have to be of this version.
-pub(super) fn check_version(frame: &Frame) -> Result<(), Fault> {
-    if frame.version == VERSION { Ok(()) } else { Err(Fault::Version { theirs: frame.version }) }
 }

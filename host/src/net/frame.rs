@@ -12,63 +12,49 @@
 
 use std::mem;
 
-use super::super::MAX_MESSAGE_BYTES;
-use super::super::mailbox::{Address, Lane};
-
 /// The version of all frames but the handshake's.
-pub(super) const VERSION: u16 = 1;
-pub(super) const HEADER_BYTES: usize = 12;
+pub(crate) const VERSION: u16 = 1;
+pub(crate) const HEADER_BYTES: usize = 12;
 
 const MAGIC: [u8; 4] = *b"WWBS";
 
 mod field {
     use std::ops::Range;
 
-    pub(super) const MAGIC: Range<usize> = 0..4;
-    pub(super) const VERSION: Range<usize> = 4..6;
-    pub(super) const KIND: Range<usize> = 6..8;
-    pub(super) const LENGTH: Range<usize> = 8..12;
+    pub(crate) const MAGIC: Range<usize> = 0..4;
+    pub(crate) const VERSION: Range<usize> = 4..6;
+    pub(crate) const KIND: Range<usize> = 6..8;
+    pub(crate) const LENGTH: Range<usize> = 8..12;
 }
 
-/// What a frame is. Kinds that this version does not know are values too, and are passed over.
+/// What a frame is. Here are the handshake's kinds; what a connection carries once it stands numbers its own, from 6 on. Kinds
+/// that this version does not know are values too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind(pub(super) u16);
+pub(crate) struct Kind(pub(crate) u16);
 
 impl Kind {
     /// The guest's nonce: the first frame of a connection.
-    pub(super) const HELLO: Self = Self(1);
+    pub(crate) const HELLO: Self = Self(1);
     /// The host's nonce.
-    pub(super) const CHALLENGE: Self = Self(2);
+    pub(crate) const CHALLENGE: Self = Self(2);
     /// The guest's proof that it knows the secret, and who it is.
-    pub(super) const PROOF: Self = Self(3);
+    pub(crate) const PROOF: Self = Self(3);
     /// The host's proof: the connection stands.
-    pub(super) const WELCOME: Self = Self(4);
+    pub(crate) const WELCOME: Self = Self(4);
     /// The guest is turned away, and why.
-    pub(super) const REFUSAL: Self = Self(5);
-    /// From the root: everybody is there, and where.
-    pub(super) const ROSTER: Self = Self(6);
-    /// From the root: the job cannot start, and why.
-    pub(super) const FAILED: Self = Self(7);
-    /// A message of the user's.
-    pub(super) const MESSAGE: Self = Self(16);
-    /// A message of a collective call.
-    pub(super) const COLLECTIVE: Self = Self(17);
-    /// The sender goes, and how.
-    pub(super) const BYE: Self = Self(32);
-    /// Others have gone, and how.
-    pub(super) const NOTICE: Self = Self(33);
+    pub(crate) const REFUSAL: Self = Self(5);
 }
 
 /// A frame's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) version: u16,
-    pub(super) kind: Kind,
-    pub(super) length: u32,
+pub(crate) struct Header {
+    pub(crate) version: u16,
+    pub(crate) kind: Kind,
+    pub(crate) length: u32,
 }
 
 impl Header {
-    pub(super) fn pack(self) -> [u8; HEADER_BYTES] {
+    pub(crate) fn pack(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[field::MAGIC].copy_from_slice(&MAGIC);
         bytes[field::VERSION].copy_from_slice(&self.version.to_le_bytes());
@@ -77,7 +63,7 @@ impl Header {
         bytes
     }
 
-    pub(super) fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<Self, Fault> {
+    pub(crate) fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<Self, Fault> {
         let [m0, m1, m2, m3, v0, v1, k0, k1, length @ ..] = *bytes;
         if [m0, m1, m2, m3] != MAGIC {
             return Err(Fault::Magic);
@@ -92,7 +78,7 @@ impl Header {
 
 /// What makes bytes no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     #[error("it sent bytes that are no frame of warpwire's")]
     Magic,
     #[error("it sent a frame of {bytes} bytes, where one may have {limit}")]
@@ -105,60 +91,36 @@ pub(super) enum Fault {
 
 /// A frame that came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) version: u16,
-    pub(super) kind: Kind,
-    pub(super) payload: Vec<u8>,
+pub(crate) struct Frame {
+    pub(crate) version: u16,
+    pub(crate) kind: Kind,
+    pub(crate) payload: Vec<u8>,
 }
 
 impl Frame {
     /// The frame's header, as it came.
-    pub(super) fn header(&self) -> Header {
+    pub(crate) fn header(&self) -> Header {
         Header { version: self.version, kind: self.kind, length: self.payload.len() as u32 }
     }
 }
 
 /// A whole frame of this version, to be sent.
-pub(super) fn pack(kind: Kind, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn pack(kind: Kind, payload: &[u8]) -> Vec<u8> {
     let header = Header { version: VERSION, kind, length: payload.len() as u32 };
     [&header.pack()[..], payload].concat()
 }
 
-/// What a message's payload begins with: the group's context and the tag.
-pub(super) const ENVELOPE_BYTES: usize = 16;
-
-/// The most that a payload has once a connection stands; before, it is [`HANDSHAKE_LIMIT`].
-pub(super) const PAYLOAD_LIMIT: usize = MAX_MESSAGE_BYTES + ENVELOPE_BYTES;
-
 /// The most that a stranger can make this side keep.
-pub(super) const HANDSHAKE_LIMIT: usize = 4096;
+pub(crate) const HANDSHAKE_LIMIT: usize = 4096;
 
-/// The header and envelope of a message of `length` bytes.
-pub(super) fn pack_envelope(address: Address, length: usize) -> [u8; HEADER_BYTES + ENVELOPE_BYTES] {
-    let kind = match address.lane {
-        Lane::Direct => Kind::MESSAGE,
-        Lane::Collective => Kind::COLLECTIVE,
-    };
-    let header = Header { version: VERSION, kind, length: (ENVELOPE_BYTES + length) as u32 };
-    let mut bytes = [0; HEADER_BYTES + ENVELOPE_BYTES];
-    bytes[..HEADER_BYTES].copy_from_slice(&header.pack());
-    bytes[HEADER_BYTES..][..8].copy_from_slice(&address.context.to_le_bytes());
-    bytes[HEADER_BYTES + 8..].copy_from_slice(&address.tag.to_le_bytes());
-    bytes
-}
-
-/// Takes a message's payload apart; nothing for one without an envelope.
-pub(super) fn open_envelope(lane: Lane, mut payload: Vec<u8>) -> Option<(Address, Vec<u8>)> {
-    let (context, rest) = payload.split_first_chunk::<8>()?;
-    let tag = rest.first_chunk::<8>()?;
-    let address = Address { lane, context: u64::from_le_bytes(*context), tag: u64::from_le_bytes(*tag) };
-    payload.drain(..ENVELOPE_BYTES);
-    Some((address, payload))
+/// Frames that are not of the handshake have to be of this version.
+pub(crate) fn check_version(header: Header) -> Result<(), Fault> {
+    if header.version == VERSION { Ok(()) } else { Err(Fault::Version { theirs: header.version }) }
 }
 
 /// Cuts what arrives into frames.
 #[derive(Debug)]
-pub(super) struct FrameReader {
+pub(crate) struct FrameReader {
     bytes: Vec<u8>,
     /// Where the first frame that has not been given out begins.
     start: usize,
@@ -170,21 +132,21 @@ const KEPT_BYTES: usize = 256 << 10;
 
 impl FrameReader {
     /// For payloads of up to `limit` bytes.
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { bytes: Vec::new(), start: 0, limit }
     }
 
-    pub(super) fn set_limit(&mut self, limit: usize) {
+    pub(crate) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
     /// Takes bytes as they came. Memory grows with what has come, never with what a header claims.
-    pub(super) fn feed(&mut self, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
     /// The next frame that is whole.
-    pub(super) fn next(&mut self) -> Result<Option<Frame>, Fault> {
+    pub(crate) fn next(&mut self) -> Result<Option<Frame>, Fault> {
         let rest = &self.bytes[self.start..];
         let Some((header, body)) = rest.split_first_chunk::<HEADER_BYTES>() else {
             self.tidy();
@@ -201,6 +163,11 @@ impl FrameReader {
         let frame = Frame { version: header.version, kind: header.kind, payload: payload.to_vec() };
         self.start += HEADER_BYTES + header.length as usize;
         Ok(Some(frame))
+    }
+
+    /// What has come and has not been given out.
+    pub(crate) fn into_rest(mut self) -> Vec<u8> {
+        self.bytes.split_off(self.start)
     }
 
     /// Forgets what was given out, once no whole frame is left.
@@ -220,33 +187,15 @@ mod tests {
     #[test]
     fn frames_are_packed_as_ever() {
         let bytes = [b'W', b'W', b'B', b'S', 1, 0, 16, 0, 2, 0, 0, 0, 0xaa, 0xbb];
-        assert_eq!(pack(Kind::MESSAGE, &[0xaa, 0xbb]), bytes);
+        assert_eq!(pack(Kind(16), &[0xaa, 0xbb]), bytes);
         let kinds = [
             (Kind::HELLO, 1),
             (Kind::CHALLENGE, 2),
             (Kind::PROOF, 3),
             (Kind::WELCOME, 4),
             (Kind::REFUSAL, 5),
-            (Kind::ROSTER, 6),
-            (Kind::FAILED, 7),
-            (Kind::MESSAGE, 16),
-            (Kind::COLLECTIVE, 17),
-            (Kind::BYE, 32),
-            (Kind::NOTICE, 33),
         ];
         assert!(kinds.iter().all(|(kind, number)| kind.0 == *number));
-    }
-
-    #[test]
-    fn envelopes_are_packed_as_ever() {
-        let address = Address { lane: Lane::Collective, context: 0x0102, tag: 0x0304 };
-        let bytes = [
-            b'W', b'W', b'B', b'S', 1, 0, 17, 0, 19, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 4, 3, 0, 0, 0, 0, 0, 0,
-        ];
-        assert_eq!(pack_envelope(address, 3), bytes);
-        let payload = [&bytes[HEADER_BYTES..], b"abc"].concat();
-        assert_eq!(open_envelope(Lane::Collective, payload), Some((address, b"abc".to_vec())));
-        assert_eq!(open_envelope(Lane::Direct, vec![0; 15]), None);
     }
 
     #[test]
@@ -258,14 +207,22 @@ mod tests {
 
     #[test]
     fn an_idle_reader_holds_little() {
-        let mut reader = FrameReader::new(PAYLOAD_LIMIT);
-        let frame = pack(Kind::MESSAGE, &vec![0; 4 << 20]);
+        let mut reader = FrameReader::new(8 << 20);
+        let frame = pack(Kind(16), &vec![0; 4 << 20]);
         for _ in 0..3 {
             reader.feed(&frame);
             assert!(reader.next().unwrap().is_some());
             assert_eq!(reader.next(), Ok(None));
             assert!(reader.bytes.capacity() <= KEPT_BYTES && reader.start == 0);
         }
+    }
+
+    #[test]
+    fn what_came_behind_the_last_frame_is_not_lost() {
+        let mut reader = FrameReader::new(100);
+        reader.feed(&[&pack(Kind::WELCOME, b"a")[..], b"later"].concat());
+        assert!(reader.next().unwrap().is_some());
+        assert_eq!(reader.into_rest(), b"later");
     }
 
     proptest! {

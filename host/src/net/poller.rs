@@ -11,21 +11,21 @@ use rustix::io::Errno;
 
 /// What happened to which number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Readiness {
-    pub(super) token: u64,
-    pub(super) readable: bool,
-    pub(super) writable: bool,
+pub(crate) struct Readiness {
+    pub(crate) token: u64,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
 }
 
 /// What is waited for on a descriptor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Interest {
-    pub(super) read: bool,
-    pub(super) write: bool,
+pub(crate) struct Interest {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
 }
 
 impl Interest {
-    pub(super) const READ: Self = Self { read: true, write: false };
+    pub(crate) const READ: Self = Self { read: true, write: false };
 
     fn flags(self) -> EventFlags {
         let mut flags = EventFlags::empty();
@@ -37,7 +37,7 @@ impl Interest {
 
 /// The descriptors waited for.
 #[derive(Debug)]
-pub(super) struct Poller {
+pub(crate) struct Poller {
     epoll: OwnedFd,
 }
 
@@ -47,13 +47,13 @@ const EVENTS: usize = 128;
 const LONGEST: Duration = Duration::from_secs(60);
 
 impl Poller {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self { epoll: epoll::create(CreateFlags::CLOEXEC)? })
     }
 
     /// Waits for other things on a descriptor than before. Waiting for nothing takes it out: a connection that has broken
     /// would else be reported without end.
-    pub(super) fn set(
+    pub(crate) fn set(
         &self,
         source: &impl AsFd,
         token: u64,
@@ -73,7 +73,7 @@ impl Poller {
     }
 
     /// Waits until something happens or it is `until`.
-    pub(super) fn wait(&self, until: Option<Instant>) -> io::Result<Vec<Readiness>> {
+    pub(crate) fn wait(&self, until: Option<Instant>) -> io::Result<Vec<Readiness>> {
         let left =
             until.map_or(LONGEST, |until| until.saturating_duration_since(Instant::now()).min(LONGEST));
         // Rounded up to the millisecond that the system counts in, or the last one would be spent spinning.

@@ -10,18 +10,18 @@ use crate::error::{BootstrapError, Error, Result};
 
 /// An interface with one of its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Interface {
-    pub(super) name: String,
+pub(crate) struct Interface {
+    pub(crate) name: String,
     /// Its number on this host.
-    pub(super) index: u32,
-    pub(super) ip: IpAddr,
+    pub(crate) index: u32,
+    pub(crate) ip: IpAddr,
     /// How many of the address' leading bits name its network.
-    pub(super) prefix: u8,
+    pub(crate) prefix: u8,
 }
 
 impl Interface {
     /// Its address, to listen on.
-    pub(super) fn address(&self, port: u16) -> SocketAddr {
+    pub(crate) fn address(&self, port: u16) -> SocketAddr {
         match self.ip {
             IpAddr::V6(ip) if ip.is_unicast_link_local() => SocketAddrV6::new(ip, port, 0, self.index).into(),
             ip => SocketAddr::new(ip, port),
@@ -46,7 +46,7 @@ impl Interface {
 }
 
 /// The interfaces of this machine that have addresses, in the system's order.
-pub(super) fn interfaces() -> Result<Vec<Interface>> {
+pub(crate) fn interfaces() -> Result<Vec<Interface>> {
     let listed = if_addrs::get_if_addrs()
         .map_err(|source| Error::System { operation: "listing the network interfaces".to_owned(), source })?;
     let interface = |found: if_addrs::Interface| {
@@ -62,7 +62,7 @@ pub(super) fn interfaces() -> Result<Vec<Interface>> {
 /// Which interfaces may be used: a list of names' beginnings with commas between them; after `=` of whole names; after `^`
 /// of those not to be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct InterfaceRule {
+pub(crate) struct InterfaceRule {
     leave_out: bool,
     whole: bool,
     names: Vec<String>,
@@ -70,7 +70,7 @@ pub(super) struct InterfaceRule {
 
 impl InterfaceRule {
     /// The one interface of that name.
-    pub(super) fn only(name: &str) -> Self {
+    pub(crate) fn only(name: &str) -> Self {
         Self { leave_out: false, whole: true, names: vec![name.to_owned()] }
     }
 
@@ -125,7 +125,7 @@ const VIRTUAL: [&str; 8] = ["docker", "veth", "virbr", "br-", "cni", "flannel", 
 /// The rule's order comes first. Then an interface in the network of `near`; then those of hardware before those of
 /// containers and before the loopback; then addresses that need no scope, IPv4 where no family is asked for, and the
 /// system's order.
-pub(super) fn choose<'a>(
+pub(crate) fn choose<'a>(
     present: &'a [Interface],
     rule: Option<&InterfaceRule>,
     family: Option<Family>,
@@ -171,7 +171,7 @@ fn none(present: &[Interface], rule: Option<&InterfaceRule>, family: Option<Fami
     BootstrapError::NoInterface { asked, family: family_name(family), present: names }.into()
 }
 
-pub(super) fn family_name(family: Option<Family>) -> &'static str {
+pub(crate) fn family_name(family: Option<Family>) -> &'static str {
     match family {
         None => "IP",
         Some(Family::V4) => "IPv4",
@@ -180,12 +180,12 @@ pub(super) fn family_name(family: Option<Family>) -> &'static str {
 }
 
 /// Whether an address is of the family, where one is asked for.
-pub(super) fn is_of(family: Option<Family>, address: &SocketAddr) -> bool {
+pub(crate) fn is_of(family: Option<Family>, address: &SocketAddr) -> bool {
     family.is_none_or(|family| address.is_ipv4() == (family == Family::V4))
 }
 
 /// The number of the interface of that name or number.
-pub(super) fn scope_of(present: &[Interface], text: &str) -> Result<u32> {
+pub(crate) fn scope_of(present: &[Interface], text: &str) -> Result<u32> {
     if let Ok(number) = text.parse::<u32>()
         && number > 0
     {
@@ -198,7 +198,7 @@ pub(super) fn scope_of(present: &[Interface], text: &str) -> Result<u32> {
 }
 
 /// Errors of sockets that say what was tried.
-pub(super) fn system(operation: &str) -> impl Fn(io::Error) -> Error + '_ {
+pub(crate) fn system(operation: &str) -> impl Fn(io::Error) -> Error + '_ {
     move |source| Error::System { operation: operation.to_owned(), source }
 }
 
