@@ -1,7 +1,7 @@
 //! `bench`: how fast the primitives are, beside a hand-written C++ baseline in the same process.
 //!
 //! `case` is what a row consists of and `rows` are the rows; `setup`, `kernels`, `memory`, `timing`, `rounds` and `transfer`
-//! are what they are made with. `harness` runs a case, `record` keeps what came of it, `table`, `compare` and `plot` show it.
+//! are what they are made with; `processes` has the measurements between processes. `harness` runs a case, `record` keeps what came of it, `table`, `compare` and `plot` show it.
 
 mod case;
 mod compare;
@@ -9,6 +9,7 @@ mod harness;
 mod kernels;
 mod memory;
 mod plot;
+mod processes;
 mod record;
 mod rounds;
 mod rows;
@@ -30,6 +31,7 @@ use case::Row;
 use record::Record;
 use setup::{Bench, Files};
 
+pub use processes::BenchRank;
 pub use rows::FirstLaunch;
 
 /// Measures the primitives, beside a baseline where one is given.

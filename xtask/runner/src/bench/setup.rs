@@ -29,9 +29,11 @@ pub struct Bench {
     /// The device.
     pub device: Device,
     /// How it was asked for.
-    pub selector: DeviceSelector,
+    selector: DeviceSelector,
     /// What the baseline was loaded from, where there is one.
     pub baseline_file: Option<PathBuf>,
+    /// What the peer was loaded from, where there is one.
+    pub peer_file: Option<PathBuf>,
     /// What the cases queue on, unless they need streams of their own.
     pub stream: Stream,
     /// A channel for transfers that signal nobody.
@@ -56,6 +58,7 @@ impl Bench {
             stream: device.stream()?,
             ours: device.load(builtin_module())?,
             baseline_file: files.baseline.filter(|_| baseline.is_some()),
+            peer_file: files.peer.filter(|_| peer.is_some()),
             baseline,
             peer,
             memory: OnceCell::new(),
@@ -72,6 +75,14 @@ impl Bench {
     /// What a GPU takes, or the CPU device, which is to end within seconds.
     pub fn pick<T>(&self, gpu: T, cpu: T) -> T {
         if self.is_gpu() { gpu } else { cpu }
+    }
+
+    /// The device by name, for a child process, which is to choose nothing itself.
+    pub fn selector(&self) -> DeviceSelector {
+        match self.selector {
+            DeviceSelector::Auto => self.pick(DeviceSelector::Cuda(0), DeviceSelector::Cpu),
+            named => named,
+        }
     }
 
     /// An aim that is stated for one H200: it means nothing elsewhere.

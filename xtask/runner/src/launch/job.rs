@@ -1,7 +1,6 @@
 //! A job: all of its ranks, from their start to their end.
 
 use std::ffi::OsString;
-use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::thread;

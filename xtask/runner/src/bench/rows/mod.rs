@@ -8,6 +8,7 @@ mod fp8;
 mod get;
 mod hop;
 mod packets;
+mod processes;
 mod put;
 mod start;
 
@@ -26,5 +27,6 @@ pub const ALL: &[Row] = &[
     fp8::ROW,
     barrier::ROW,
     all_reduce::ROW,
+    processes::ROW,
     start::ROW,
 ];

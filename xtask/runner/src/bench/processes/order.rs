@@ -1,0 +1,40 @@
+//! What the benchmark asks of a rank. The answers: who takes part, in order; a time in the case's unit.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bench::case::Who;
+
+/// An order. Every rank gets the same ones.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum Order {
+    /// Set the contenders of a task up, and check what each computes. Those of the task before go.
+    Prepare(Task),
+    /// Measure one repetition of a contender.
+    Measure(Who),
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum Task {
+    /// Signals to and fro between ranks 0 and 1, one thread each.
+    Semaphore {
+        /// Without order.
+        relaxed: bool,
+    },
+    /// Packets to and fro between ranks 0 and 1, one a thread.
+    Packets {
+        /// Which kind.
+        format: Format,
+        /// Threads of each block.
+        threads: u32,
+    },
+}
+
+/// The packet formats.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum Format {
+    /// 4 bytes and a flag.
+    Ll8,
+    /// 8 bytes and two flags.
+    Ll16,
+}
