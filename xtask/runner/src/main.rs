@@ -30,6 +30,9 @@ enum Command {
     /// What the benchmark runs to time a process' first launch.
     #[command(hide = true)]
     FirstLaunch(bench::FirstLaunch),
+    /// What the demo starts for each rank, where ranks are processes.
+    #[command(hide = true)]
+    DemoRank(demo::DemoRank),
     /// What the benchmark starts for each rank of its measurements between processes.
     #[command(hide = true)]
     BenchRank(bench::BenchRank),
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo.run(),
         Command::Bench(bench) => bench.run(),
         Command::FirstLaunch(child) => child.run(),
+        Command::DemoRank(rank) => rank.run(),
         Command::BenchRank(rank) => rank.run(),
     };
     outcome.unwrap_or_else(|error| {

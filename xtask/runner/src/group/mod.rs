@@ -1,6 +1,7 @@
 //! Ranks of one process that reduce together on one device: the check and the timing that the demo and the benchmark share.
 
 mod member;
+mod participant;
 mod reference;
 
 use std::time::Duration;
@@ -10,9 +11,10 @@ use warpwire::abi::Rank;
 use warpwire::collective::{AllReduce, Operands};
 use warpwire::device::{Device, Graph, Stream};
 
+use member::Member;
 use reference::same_bits;
 
-pub use member::Member;
+pub use participant::{Contribute, Participant};
 pub use reference::Checked;
 
 /// The ranks and their buffers, for messages up to the largest size.
