@@ -1,6 +1,7 @@
 //! What can go wrong, and what to do about it.
 
 mod bootstrap;
+mod communicator;
 mod connection;
 mod data_type;
 mod handle_kind;
@@ -13,6 +14,7 @@ use std::io;
 use warpwire_device::abi::{ChannelId, Rank, WaitError, WaitKind};
 
 pub use bootstrap::{BootstrapError, Departure, Refusal};
+pub use communicator::CommunicatorError;
 pub use connection::ConnectionError;
 pub use data_type::DataTypeError;
 pub use handle_kind::HandleKind;
@@ -489,6 +491,10 @@ pub enum Error {
     /// A connection to a peer has failed, or did not end in time.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
+
+    /// Set-up between ranks.
+    #[error(transparent)]
+    Communicator(#[from] CommunicatorError),
 
     /// Element types that do not go together.
     #[error(transparent)]
