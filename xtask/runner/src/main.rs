@@ -4,8 +4,8 @@
 mod bench;
 mod demo;
 mod group;
-#[allow(dead_code, reason = "under way")]
 mod launch;
+mod residency;
 mod size;
 
 use std::process::ExitCode;
@@ -27,9 +27,14 @@ enum Command {
     Demo(demo::Demo),
     /// Measures the primitives.
     Bench(bench::Options),
+    /// Fills a device with the grids of several processes, and sees that one block more is refused.
+    Residency(residency::Residency),
     /// What the benchmark runs to time a process' first launch.
     #[command(hide = true)]
     FirstLaunch(bench::FirstLaunch),
+    /// What `residency` starts for each rank.
+    #[command(hide = true)]
+    ResidencyRank(residency::ResidencyRank),
     /// What the demo starts for each rank, where ranks are processes.
     #[command(hide = true)]
     DemoRank(demo::DemoRank),
@@ -45,6 +50,8 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo.run(),
         Command::Bench(bench) => bench.run(),
         Command::FirstLaunch(child) => child.run(),
+        Command::Residency(residency) => residency.run(),
+        Command::ResidencyRank(rank) => rank.run(),
         Command::DemoRank(rank) => rank.run(),
         Command::BenchRank(rank) => rank.run(),
     };

@@ -119,6 +119,7 @@ pub struct Job {
 
 impl Job {
     /// The ranks' processes.
+    #[cfg(test)]
     pub fn ids(&self) -> Vec<u32> {
         self.members.iter().map(Member::id).collect()
     }

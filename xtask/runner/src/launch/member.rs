@@ -127,6 +127,7 @@ impl Member {
     }
 
     /// Its process.
+    #[cfg(test)]
     pub fn id(&self) -> u32 {
         self.child.id()
     }

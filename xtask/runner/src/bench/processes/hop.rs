@@ -20,8 +20,8 @@ const WORDS: usize = 32;
 const EXPECTED: usize = 16;
 
 /// A block of `threads` threads in each of the two ranks, which share the device.
-fn config(threads: u32) -> LaunchConfig {
-    LaunchConfig::new(1, threads).concurrent(2)
+fn config(peers: &Peers, threads: u32) -> LaunchConfig {
+    peers.communicator().concurrent(LaunchConfig::new(1, threads))
 }
 
 /// Semaphores, for every contender that has the kernel.
@@ -36,7 +36,7 @@ pub fn semaphores<'b>(
     let mut contestants = Vec::new();
     for entry in bench.entries::<SemaphorePingPong>()? {
         let words: Buffer<u64> = bench.device.allocate_shareable(WORDS)?;
-        let shown = peers.show(&bench.device, &words)?;
+        let shown = peers.show(&words)?;
         let own = SemaphoreHandle {
             inbound: InboundHandle {
                 token: words.address(),
@@ -56,7 +56,7 @@ pub fn semaphores<'b>(
             reserved: 0,
         };
         let who = entry.who;
-        let run = Rounds { bench, entry, config: config(1), args, hops: 2 * rounds };
+        let run = Rounds { bench, entry, config: config(peers, 1), args, hops: 2 * rounds };
         // SAFETY: the words are the contestant's own, the peer's are mapped, and both live as long as its closure.
         unsafe { run.once() }?;
         let seen = words.read()?;
@@ -104,7 +104,7 @@ fn packets_of<'b, K: HasBaseline<Args = PacketPingPongArgs>>(
         let slots: Buffer<u64> = bench.device.allocate_shareable(2 * count)?;
         let received: Buffer<u64> = bench.device.allocate(count)?;
         received.fill_bytes(0xA5)?;
-        let shown = peers.show(&bench.device, &slots)?;
+        let shown = peers.show(&slots)?;
         let mut args = PacketPingPongArgs {
             slots: [slots.address().cast(); 2],
             received: [received.address(); 2],
@@ -116,7 +116,7 @@ fn packets_of<'b, K: HasBaseline<Args = PacketPingPongArgs>>(
         };
         args.slots[peer.0 as usize] = shown.of(peer)?.cast();
         let who = entry.who;
-        let run = Rounds { bench, entry, config: config(threads), args, hops: 2 * rounds };
+        let run = Rounds { bench, entry, config: config(peers, threads), args, hops: 2 * rounds };
         // SAFETY: a slot and a word a thread, the contestant's own; the peer's slots are mapped; all live as long as its
         // closure.
         unsafe { run.once() }?;

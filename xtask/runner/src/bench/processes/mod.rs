@@ -9,6 +9,7 @@ mod hop;
 mod order;
 mod peers;
 mod rank;
+mod reduce;
 
 pub use fleet::Fleet;
 pub use order::{Format, Task};

@@ -28,6 +28,11 @@ pub enum Task {
         /// Threads of each block.
         threads: u32,
     },
+    /// An all-reduce among all ranks.
+    AllReduce {
+        /// Of each rank's message.
+        bytes: usize,
+    },
 }
 
 /// The packet formats.

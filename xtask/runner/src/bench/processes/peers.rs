@@ -1,53 +1,47 @@
 //! The other ranks, and memory that all of them see.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use anyhow::Context;
 use warpwire::abi::{Global, Pod, Rank};
-use warpwire::bootstrap::{Bootstrap, Group, from_env};
+use warpwire::bootstrap::from_env;
+use warpwire::communicator::Communicator;
 use warpwire::device::{Buffer, Device};
 use warpwire::memory::{RegisteredMemory, Transports};
 
 /// The ranks of the job.
 pub struct Peers {
-    group: Group,
+    communicator: Communicator,
 }
 
 impl Peers {
-    /// Joins the job that this process was started for.
-    pub fn meet() -> anyhow::Result<Self> {
-        Ok(Self { group: from_env().context("the ranks do not meet")? })
+    /// Joins the job that this process was started for, with `device`.
+    pub fn meet(device: &Device) -> anyhow::Result<Self> {
+        let group = from_env().context("the ranks do not meet")?;
+        Ok(Self { communicator: Communicator::new(Arc::new(group), device)? })
+    }
+
+    /// What joins them.
+    pub fn communicator(&self) -> &Communicator {
+        &self.communicator
     }
 
     /// This rank.
     pub fn rank(&self) -> Rank {
-        self.group.rank()
-    }
-
-    /// How many there are.
-    pub fn size(&self) -> usize {
-        self.group.size()
+        self.communicator.rank()
     }
 
     /// Returns once all ranks have called it.
     pub fn barrier(&self) -> anyhow::Result<()> {
-        Ok(self.group.barrier()?)
+        Ok(self.communicator.barrier()?)
     }
 
     /// Shows the others this rank's buffer, and sees theirs. Collective.
-    pub fn show<T: Pod>(&self, device: &Device, buffer: &Buffer<T>) -> anyhow::Result<Shown<T>> {
-        let own = RegisteredMemory::of(buffer, Transports::CUDA_IPC)?;
-        let all = self.group.all_gather(&own.serialize()?)?;
-        let memories = (0..).zip(&all).map(|(rank, bytes)| {
-            if Rank(rank) == self.rank() {
-                return Ok(own.clone());
-            }
-            RegisteredMemory::deserialize(device, bytes).with_context(|| format!("mapping rank {rank}'s memory"))
-        });
-        let shown = Shown { memories: memories.collect::<anyhow::Result<_>>()?, element: PhantomData };
-        // Until everybody has mapped it, each has to keep its own.
-        self.barrier()?;
-        Ok(shown)
+    pub fn show<T: Pod>(&self, buffer: &Buffer<T>) -> anyhow::Result<Shown<T>> {
+        let own = self.communicator.register_memory(buffer, Transports::CUDA_IPC)?;
+        let memories = self.communicator.all_gather_memory(&own)?;
+        Ok(Shown { memories, element: PhantomData })
     }
 }
 

@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use warpwire::device::{Device, DeviceSelector};
 
-use super::hop;
+use super::{hop, reduce};
 use super::order::{Order, Task};
 use super::peers::Peers;
 use crate::bench::case::{Contestant, Who};
@@ -31,7 +31,7 @@ impl BenchRank {
         let mut control = Control::attach()?;
         let device = Device::open(self.device)?;
         let bench = Bench::new(device, self.device, Files { baseline: self.baseline, peer: self.peer })?;
-        let peers = Peers::meet()?;
+        let peers = Peers::meet(&bench.device)?;
         let mut contestants: Vec<Contestant<'_>> = Vec::new();
         while let Some(order) = control.hear()? {
             match order {
@@ -57,5 +57,6 @@ fn prepare<'b>(bench: &'b Bench, peers: &'b Peers, task: Task) -> anyhow::Result
     match task {
         Task::Semaphore { relaxed } => hop::semaphores(bench, peers, relaxed),
         Task::Packets { format, threads } => hop::packets(bench, peers, format, threads),
+        Task::AllReduce { bytes } => reduce::all_reduce(bench, peers, bytes),
     }
 }

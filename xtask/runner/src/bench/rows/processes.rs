@@ -5,13 +5,19 @@ use std::rc::Rc;
 use crate::bench::case::{Case, Row, Unit};
 use crate::bench::processes::{Fleet, Format, Task};
 use crate::bench::setup::Bench;
+use crate::size::Size;
 
 /// The row.
 pub const ROW: Row = Row {
     name: "processes",
-    about: "one signal or packet from a process to another, on one device; the slower one's time",
+    about: "a signal or a packet from one process to another, and all-reduce among processes, all on this device; the slowest rank's time",
     cases,
 };
+
+const SIZES: [usize; 4] = [1 << 10, 16 << 10, 64 << 10, 1 << 20];
+/// Ranks, and the aims on an H200, in microseconds.
+const ALL_REDUCE: [(usize, [f64; 4]); 3] =
+    [(2, [2.95, 3.43, 3.59, 7.79]), (4, [3.71, 4.39, 4.88, 13.3]), (8, [5.57, 6.22, 7.10, 24.1])];
 
 fn cases(bench: &Bench) -> anyhow::Result<Vec<Case<'_>>> {
     let mut cases = Vec::new();
@@ -33,6 +39,18 @@ fn cases(bench: &Bench) -> anyhow::Result<Vec<Case<'_>>> {
         let case =
             Case::new(name, configuration, Unit::Nanoseconds, move |bench| fleet.prepare(bench, task));
         cases.push(case.aim(aim.and_then(|aim| bench.aim(aim))));
+    }
+    let largest = bench.pick(1 << 20, 16 << 10);
+    for (ranks, aims) in ALL_REDUCE {
+        let fleet = if ranks == 2 { Rc::clone(&two) } else { Fleet::new(ranks) };
+        for (bytes, aim) in SIZES.into_iter().zip(aims).filter(|(bytes, _)| *bytes <= largest) {
+            let (fleet, task) = (Rc::clone(&fleet), Task::AllReduce { bytes });
+            let configuration = format!("{ranks} ranks, {}", Size(bytes));
+            let case = Case::new("all-reduce", configuration, Unit::Microseconds, move |bench| {
+                fleet.prepare(bench, task)
+            });
+            cases.push(case.aim(bench.aim(aim)).point(&format!("{ranks} processes"), bytes as u64));
+        }
     }
     Ok(cases)
 }
