@@ -1,0 +1,21 @@
+//! Communicators: ranks as threads of one process, and ranks as processes.
+
+#[path = "../support/process.rs"]
+#[allow(dead_code, reason = "each test program uses a part")]
+mod process;
+
+mod all_reduce;
+mod channels;
+mod exchange;
+mod failures;
+mod jobs;
+mod lending;
+mod processes;
+
+/// What the children of this program do: see `processes`.
+#[test]
+fn child() {
+    if let Some(role) = process::role() {
+        processes::play(&role);
+    }
+}
