@@ -117,7 +117,10 @@ mod tests {
         let said = place_variables(2, 3, "127.0.0.1:29500".to_owned(), "of this job".to_owned());
         let said: Vec<(&str, &str)> = said.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let (root, secret) = ("127.0.0.1:29500".to_owned(), Some("of this job".to_owned()));
-        assert_eq!(of(&[&said[..], &TORCHRUN[..]].concat()).unwrap(), Place { rank: 2, size: 3, root, secret });
+        assert_eq!(
+            of(&[&said[..], &TORCHRUN[..]].concat()).unwrap(),
+            Place { rank: 2, size: 3, root, secret }
+        );
     }
 
     #[test]

@@ -57,7 +57,9 @@ impl Residency {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let placement = Placement::of(self.device, self.ranks as usize)?;
         let arguments = placement.selectors.iter().map(|selector| {
-            ["residency-rank".to_owned(), "--device".to_owned(), selector.to_string()].map(OsString::from).into()
+            ["residency-rank".to_owned(), "--device".to_owned(), selector.to_string()]
+                .map(OsString::from)
+                .into()
         });
         let launch = Launch::this_program(arguments.collect())?.limit(LIMIT);
         let mps = if placement.shares { Mps::start()? } else { None };
@@ -153,7 +155,10 @@ impl Grid {
         stream.synchronize().context("the grids do not run together")?;
         let (passed, late) = (self.progress.read()?, late.read()?);
         let blocks = config.blocks as usize;
-        ensure!(passed[..blocks].iter().all(|&round| round == self.rounds), "not every block passed every barrier");
+        ensure!(
+            passed[..blocks].iter().all(|&round| round == self.rounds),
+            "not every block passed every barrier"
+        );
         ensure!(late.iter().all(|&late| late == 0), "blocks passed a barrier before others had come");
         Ok(())
     }

@@ -46,8 +46,12 @@ impl Processes {
         let sizes: Vec<String> = sizes.iter().map(|size| size.0.to_string()).collect();
         let arguments = placement.selectors.iter().map(|selector| {
             let words = ["demo-rank".to_owned(), "--device".to_owned(), selector.to_string()];
-            let more =
-                ["--timeout".to_owned(), timeout.as_secs_f64().to_string(), "--size".to_owned(), sizes.join(",")];
+            let more = [
+                "--timeout".to_owned(),
+                timeout.as_secs_f64().to_string(),
+                "--size".to_owned(),
+                sizes.join(","),
+            ];
             words.into_iter().chain(more).map(OsString::from).collect()
         });
         let launch = Launch::this_program(arguments.collect())?.limit(limit);

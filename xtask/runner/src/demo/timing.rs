@@ -13,7 +13,10 @@ pub fn rounds(device: &Device) -> u32 {
 }
 
 /// The time of one round of what `play` plays [`rounds`] of: the median of several plays, behind one that warms up.
-pub fn median(device: &Device, mut play: impl FnMut() -> anyhow::Result<Duration>) -> anyhow::Result<Duration> {
+pub fn median(
+    device: &Device,
+    mut play: impl FnMut() -> anyhow::Result<Duration>,
+) -> anyhow::Result<Duration> {
     let plays = match device.properties().kind {
         DeviceKind::Cuda => 11,
         DeviceKind::Cpu => 3,

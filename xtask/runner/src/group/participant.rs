@@ -36,7 +36,7 @@ impl Participant {
     /// The communicator's rank. Collective.
     pub fn new(communicator: Communicator, largest: usize, timeout: Duration) -> anyhow::Result<Self> {
         // First: it refuses a size that is too large.
-        let all_reduce = AllReduce::over(&communicator, largest)?;
+        let all_reduce = AllReduce::across(&communicator, largest)?;
         let member = Member::new(communicator.device(), largest)?;
         communicator.context().watch(&member.stream);
         Ok(Self { all_reduce, member, communicator, timeout })

@@ -40,10 +40,7 @@ pub enum LaunchError {
     #[error("{0}")]
     Failed(Box<Failure>),
     /// The deadline passed.
-    #[error(
-        "the ranks had {limit:?}, and {} not come to the end by then",
-        are(waited_for)
-    )]
+    #[error("the ranks had {limit:?}, and {} not come to the end by then", are(waited_for))]
     Late {
         /// What they had.
         limit: Duration,

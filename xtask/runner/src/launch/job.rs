@@ -133,7 +133,8 @@ impl Job {
     /// Tells every rank.
     pub fn tell<T: Serialize>(&mut self, message: &T) -> Result<(), LaunchError> {
         let system = |what: &str, source| LaunchError::System { what: what.to_owned(), source };
-        let line = serde_json::to_string(message).map_err(|error| system("cannot write a message", error.into()))?;
+        let line =
+            serde_json::to_string(message).map_err(|error| system("cannot write a message", error.into()))?;
         for member in &mut self.members {
             member.tell(&line).map_err(|source| system("cannot tell the ranks", source))?;
         }

@@ -21,8 +21,10 @@ pub struct Meeting {
 impl Meeting {
     /// A free port, and a secret that nobody can guess.
     pub fn new() -> Result<Self, LaunchError> {
-        let (port, address) = reserve()
-            .map_err(|source| LaunchError::System { what: "no port for the ranks to meet at".to_owned(), source })?;
+        let (port, address) = reserve().map_err(|source| LaunchError::System {
+            what: "no port for the ranks to meet at".to_owned(),
+            source,
+        })?;
         let root = address.to_string().parse().map_err(|error: warpwire::Error| LaunchError::System {
             what: format!("the ranks cannot meet at {address}"),
             source: io::Error::other(error),

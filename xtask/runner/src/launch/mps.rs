@@ -50,8 +50,7 @@ impl Mps {
         let mut mps = Self { program: program.to_owned(), folder: folder()?, runs: false };
         let log = mps.folder.join("start.log");
         let output = || File::options().create(true).append(true).open(&log);
-        let system =
-            |source| LaunchError::System { what: format!("cannot write {}", log.display()), source };
+        let system = |source| LaunchError::System { what: format!("cannot write {}", log.display()), source };
         // Files, not pipes: the daemon keeps them open.
         let mut command = mps.command();
         command.arg("-d").stdin(Stdio::null());
@@ -96,7 +95,8 @@ impl Mps {
 
     /// Asks the daemon to end, and waits for the answer.
     fn quit(&self) -> io::Result<bool> {
-        let mut client = self.command().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let mut client =
+            self.command().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         if let Some(mut input) = client.stdin.take() {
             input.write_all(b"quit\n")?;
         }
@@ -107,7 +107,8 @@ impl Mps {
 impl Drop for Mps {
     fn drop(&mut self) {
         // The file lies in the job's own folder, so the process is the job's own daemon.
-        let pid = fs::read_to_string(self.pipes().join(PID_FILE)).ok().and_then(|text| text.trim().parse().ok());
+        let pid =
+            fs::read_to_string(self.pipes().join(PID_FILE)).ok().and_then(|text| text.trim().parse().ok());
         if self.runs && !self.quit().unwrap_or(false) {
             tracing::warn!("the multi-process service does not end by itself, and is killed");
             if let Some(daemon) = pid.and_then(Pid::from_raw) {
@@ -128,9 +129,14 @@ fn folder() -> Result<PathBuf, LaunchError> {
     let made = || {
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
-        [folder.clone(), folder.join("pipe"), folder.join("log")].iter().try_for_each(|folder| builder.create(folder))
+        [folder.clone(), folder.join("pipe"), folder.join("log")]
+            .iter()
+            .try_for_each(|folder| builder.create(folder))
     };
-    made().map_err(|source| LaunchError::System { what: format!("cannot make {}", folder.display()), source })?;
+    made().map_err(|source| LaunchError::System {
+        what: format!("cannot make {}", folder.display()),
+        source,
+    })?;
     Ok(folder)
 }
 

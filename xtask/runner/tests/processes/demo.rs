@@ -6,10 +6,12 @@ use super::runner::{errors, run};
 fn every_row_of_2_3_and_8_processes_is_right() {
     for ranks in ["2", "3", "8"] {
         let sizes = "4,12,1000,4100,16K,100004";
-        let output = run(&["demo", "--processes", "--ranks", ranks, "--device", "cpu", "--size", sizes, "--json"]);
+        let output =
+            run(&["demo", "--processes", "--ranks", ranks, "--device", "cpu", "--size", sizes, "--json"]);
         assert!(output.status.success(), "{}", errors(&output));
         let text = String::from_utf8(output.stdout).unwrap();
-        let rows: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let rows: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let bytes: Vec<u64> = rows.iter().map(|row| row["bytes"].as_u64().unwrap()).collect();
         assert_eq!(bytes, [4, 12, 1000, 4100, 16384, 100_004]);
         for row in &rows {
@@ -26,7 +28,8 @@ fn every_row_of_2_3_and_8_processes_is_right() {
 #[test]
 fn processes_print_the_same_table_as_threads() {
     let table = |more: &[&str]| {
-        let arguments = [&["demo", "allreduce", "--ranks", "2", "--device", "cpu", "--size", "4,4100"], more].concat();
+        let arguments =
+            [&["demo", "allreduce", "--ranks", "2", "--device", "cpu", "--size", "4,4100"], more].concat();
         let output = run(&arguments);
         assert!(output.status.success(), "{}", errors(&output));
         String::from_utf8(output.stdout).unwrap()
@@ -48,7 +51,10 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         assert!(!text.contains("[rank"), "{text}");
     };
     for ranks in ["0", "1", "9999"] {
-        refused(&["demo", "--processes", "--device", "cpu", "--ranks", ranks], "--ranks: an all-reduce has 2 to");
+        refused(
+            &["demo", "--processes", "--device", "cpu", "--ranks", ranks],
+            "--ranks: an all-reduce has 2 to",
+        );
     }
     refused(&["demo", "--processes", "--device", "cpu", "--size", "6"], "not a whole number of f32");
     refused(&["demo", "--processes", "--device", "cpu", "--limit", "0"], "--limit");
@@ -79,5 +85,9 @@ fn processes_fill_a_device_and_one_block_more_is_refused() {
     let output = run(&["residency", "--ranks", "3", "--device", "cpu"]);
     assert!(output.status.success(), "{}", errors(&output));
     let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(text.lines().filter(|line| line.contains("would have to be resident together")).count(), 3, "{text}");
+    assert_eq!(
+        text.lines().filter(|line| line.contains("would have to be resident together")).count(),
+        3,
+        "{text}"
+    );
 }

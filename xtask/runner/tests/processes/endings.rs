@@ -63,7 +63,18 @@ fn ranks_do_not_outlive_a_launcher_that_is_killed() {
 #[test]
 fn a_run_beyond_its_limit_is_ended_and_says_for_whom_it_waited() {
     let sizes = vec!["1M"; 2000].join(",");
-    let demo = Running::start(&["demo", "--processes", "--ranks", "2", "--device", "cpu", "--limit", "2", "--size", &sizes]);
+    let demo = Running::start(&[
+        "demo",
+        "--processes",
+        "--ranks",
+        "2",
+        "--device",
+        "cpu",
+        "--limit",
+        "2",
+        "--size",
+        &sizes,
+    ]);
     let (status, errors) = demo.end();
     assert_eq!(status.code(), Some(1), "{errors}");
     assert!(errors.contains("the ranks had 2s, and rank"), "{errors}");

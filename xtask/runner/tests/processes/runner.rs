@@ -40,7 +40,8 @@ impl Running {
     /// Starts it.
     pub fn start(arguments: &[&str]) -> Self {
         let mut command = command(arguments);
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let mut process =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let output = BufReader::new(process.stdout.take().expect("it is piped"));
         Self { process, output }
     }
@@ -56,7 +57,9 @@ impl Running {
     pub fn rank(&self, rank: u32) -> Pid {
         let begun = Instant::now();
         loop {
-            if let Some(pid) = self.ranks().into_iter().find_map(|(number, pid)| (number == rank).then_some(pid)) {
+            if let Some(pid) =
+                self.ranks().into_iter().find_map(|(number, pid)| (number == rank).then_some(pid))
+            {
                 return pid;
             }
             assert!(begun.elapsed() < LIMIT, "rank {rank} does not start");

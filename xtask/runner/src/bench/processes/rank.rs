@@ -7,9 +7,9 @@ use anyhow::Context;
 use clap::Args;
 use warpwire::device::{Device, DeviceSelector};
 
-use super::{hop, reduce};
 use super::order::{Order, Task};
 use super::peers::Peers;
+use super::{hop, reduce};
 use crate::bench::case::{Contestant, Who};
 use crate::bench::setup::{Bench, Files};
 use crate::launch::Control;

@@ -36,8 +36,7 @@ fn cases(bench: &Bench) -> anyhow::Result<Vec<Case<'_>>> {
     for (name, threads, task, aim) in hops {
         let configuration = format!("2 ranks, 1 x {threads} thread{}", if threads == 1 { "" } else { "s" });
         let fleet = Rc::clone(&two);
-        let case =
-            Case::new(name, configuration, Unit::Nanoseconds, move |bench| fleet.prepare(bench, task));
+        let case = Case::new(name, configuration, Unit::Nanoseconds, move |bench| fleet.prepare(bench, task));
         cases.push(case.aim(aim.and_then(|aim| bench.aim(aim))));
     }
     let largest = bench.pick(1 << 20, 16 << 10);

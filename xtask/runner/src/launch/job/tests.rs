@@ -57,7 +57,8 @@ fn a_rank_that_listens_sees_that_nothing_more_comes() {
 
 #[test]
 fn a_failure_names_the_rank_with_its_last_lines_and_ends_the_others() {
-    let script = "if [ $WARPWIRE_RANK = 1 ]; then echo first >&2; echo 'no luck' >&2; exit 3; fi; exec sleep 1000";
+    let script =
+        "if [ $WARPWIRE_RANK = 1 ]; then echo first >&2; echo 'no luck' >&2; exit 3; fi; exec sleep 1000";
     let mut job = job(3, script).grace(Duration::ZERO).start().unwrap();
     let ids = job.ids();
     let failure = failure(job.hear::<u32>().unwrap_err());
