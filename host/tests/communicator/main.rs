@@ -1,7 +1,6 @@
 //! Communicators: ranks as threads of one process, and ranks as processes.
 
 #[path = "../support/process.rs"]
-#[allow(dead_code, reason = "each test program uses a part")]
 mod process;
 
 mod all_reduce;

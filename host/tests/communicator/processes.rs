@@ -11,6 +11,7 @@ use crate::all_reduce::every_element_is_the_sum;
 use crate::channels::{
     bounce_with_everybody, launch_wait, the_host_signals_the_peers_kernel, written_pieces_arrive_in_order,
 };
+use crate::exchange::many_receives_leave_nothing_behind;
 use crate::jobs::{LONG, channel, connect, cpu};
 use crate::process::{Child, command, hear_parent, tell_parent};
 
@@ -65,6 +66,7 @@ pub fn play(role: &str) {
             written_pieces_arrive_in_order(&communicator);
         }
         "all-reduce" => every_element_is_the_sum(&communicator),
+        "receive" => many_receives_leave_nothing_behind(&communicator),
         "miss a rank" => miss_a_rank(&communicator),
         "lose a peer" => lose_a_peer(&communicator),
         "other hosts" => {
@@ -144,6 +146,11 @@ fn processes_reduce() {
     for size in [2, 4, 8] {
         start("all-reduce", size).into_iter().for_each(Child::end);
     }
+}
+
+#[test]
+fn a_hundred_thousand_receives_on_one_tag_leave_nothing_behind() {
+    start("receive", 2).into_iter().for_each(Child::end);
 }
 
 #[test]
