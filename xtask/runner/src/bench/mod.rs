@@ -34,10 +34,13 @@ use setup::{Bench, Files};
 pub use processes::BenchRank;
 pub use rows::FirstLaunch;
 
+/// The name of all rows between devices.
+const MULTI: &str = "multi";
+
 /// Measures the primitives, beside a baseline where one is given.
 #[derive(Args)]
 pub struct Options {
-    /// The rows to run; all of them where none is named.
+    /// The rows to run; all rows on one device where none is named. `multi` is all rows between devices.
     rows: Vec<String>,
     /// Where: `auto` (a GPU where there is one), `cpu`, `cuda`, `cuda:N`.
     #[arg(long, default_value = "auto")]
@@ -57,6 +60,9 @@ pub struct Options {
     /// A stored run to compare with.
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
+    /// How many devices the rows between devices take; every GPU where nothing is said.
+    #[arg(long, value_name = "N")]
+    gpus: Option<usize>,
     /// How often each case is measured.
     #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u32).range(9..=1000))]
     repetitions: u32,
@@ -69,7 +75,8 @@ impl Options {
         let old = self.compare.as_deref().map(Record::read).transpose()?;
         let device = crate::open(self.device)?;
         let mut record = Record::new(&device, self.repetitions);
-        let bench = self.bench(device)?;
+        let mut bench = self.bench(device)?;
+        bench.asked_devices = self.gpus;
         let machine = &record.machine;
         let driver = machine.driver.as_ref().map(|version| format!(", driver {version}")).unwrap_or_default();
         println!("warpwire {} on {}{driver}, {}", machine.version, machine.device, machine.date);
@@ -131,14 +138,19 @@ impl Options {
     }
 }
 
-/// The rows of these names, in the order in which they are listed.
+/// The rows of these names, in the order in which they are listed: those on one device where none is named.
 fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Row>> {
-    if let Some(unknown) = names.iter().find(|name| rows::ALL.iter().all(|row| row.name != **name)) {
-        let known: Vec<&str> = rows::ALL.iter().map(|row| row.name).collect();
+    let is_multi = |row: &Row| rows::MULTI.iter().any(|multi| multi.name == row.name);
+    let all = || rows::ALL.iter().chain(rows::MULTI);
+    let names_it = |name: &String, row: &Row| name == row.name || (name == MULTI && is_multi(row));
+    if let Some(unknown) = names.iter().find(|name| !all().any(|row| names_it(name, row))) {
+        let known: Vec<&str> = all().map(|row| row.name).chain([MULTI]).collect();
         bail!("there is no row `{unknown}`; there are {}", known.join(", "));
     }
-    let chosen = rows::ALL.iter().filter(|row| names.is_empty() || names.iter().any(|name| name == row.name));
-    Ok(chosen.collect())
+    let wanted = |row: &&Row| {
+        if names.is_empty() { !is_multi(row) } else { names.iter().any(|name| names_it(name, row)) }
+    };
+    Ok(all().filter(wanted).collect())
 }
 
 #[cfg(test)]
@@ -151,6 +163,8 @@ mod tests {
         let names: Vec<&str> =
             chosen(&["put".into(), "hop".into()]).unwrap().iter().map(|row| row.name).collect();
         assert_eq!(names, ["hop", "put"]);
+        assert_eq!(chosen(&["multi".into()]).unwrap().len(), rows::MULTI.len());
+        assert_eq!(chosen(&["multi-put".into(), "put".into()]).unwrap().len(), 2);
         assert!(chosen(&["pot".into()]).unwrap_err().to_string().contains("barrier"));
     }
 }

@@ -50,6 +50,11 @@ impl Placement {
         Self { selectors: vec![selector; ranks], shares }
     }
 
+    /// Every rank on a GPU of its own, from GPU 0 on.
+    pub fn apart(ranks: usize) -> Self {
+        Self { selectors: (0..ranks).map(|rank| DeviceSelector::Cuda(rank as u32)).collect(), shares: false }
+    }
+
     fn among(devices: Devices, present: usize, ranks: usize) -> Self {
         match devices.selector {
             DeviceSelector::Cuda(_) if devices.numbered => Self::together(devices.selector, ranks),
@@ -65,6 +70,11 @@ impl Placement {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every rank on a GPU of its own, from GPU 0 on.
+    pub fn apart(ranks: usize) -> Self {
+        Self { selectors: (0..ranks).map(|rank| DeviceSelector::Cuda(rank as u32)).collect(), shares: false }
+    }
 
     fn among(text: &str, present: usize, ranks: usize) -> (Vec<String>, bool) {
         let Placement { selectors, shares } = Placement::among(text.parse().unwrap(), present, ranks);

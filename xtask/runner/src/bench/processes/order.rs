@@ -1,4 +1,5 @@
-//! What the benchmark asks of a rank. The answers: who takes part, in order; a time in the case's unit.
+//! What the benchmark asks of a rank. The answers: who takes part, in order; a number in the case's unit. `None` is the answer
+//! of a rank that has nothing to do.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,15 @@ pub enum Task {
         /// Threads of each block.
         threads: u32,
     },
+    /// Puts into a peer's memory: of rank 0 into rank 1's, and where both put, of rank 1 into rank 0's.
+    Put {
+        /// By what.
+        by: By,
+        /// Of each message.
+        bytes: usize,
+        /// Whether both put, at the same time.
+        both: bool,
+    },
     /// An all-reduce among all ranks.
     AllReduce {
         /// Of each rank's message.
@@ -42,4 +52,13 @@ pub enum Format {
     Ll8,
     /// 8 bytes and two flags.
     Ll16,
+}
+
+/// What moves the bytes of a put.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum By {
+    /// Loads and stores of threads.
+    Threads,
+    /// Bulk asynchronous copies, one thread a block.
+    Bulk,
 }

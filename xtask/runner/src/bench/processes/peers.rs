@@ -57,4 +57,11 @@ impl<T: Pod> Shown<T> {
         let address = self.memories.get(rank.0 as usize).and_then(RegisteredMemory::address);
         address.map(Global::cast).with_context(|| format!("rank {}'s memory is not mapped here", rank.0))
     }
+
+    /// Rank `rank`'s as a buffer of this rank's device.
+    pub fn open(&self, device: &Device, rank: Rank) -> anyhow::Result<Buffer<T>> {
+        let handle = self.memories.get(rank.0 as usize).and_then(RegisteredMemory::handle);
+        let handle = handle.with_context(|| format!("rank {}'s memory has no handle", rank.0))?;
+        Ok(handle.open(device)?)
+    }
 }

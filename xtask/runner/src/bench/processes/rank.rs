@@ -9,7 +9,7 @@ use warpwire::device::{Device, DeviceSelector};
 
 use super::order::{Order, Task};
 use super::peers::Peers;
-use super::{hop, reduce};
+use super::{hop, put, reduce};
 use crate::bench::case::{Contestant, Who};
 use crate::bench::setup::{Bench, Files};
 use crate::launch::Control;
@@ -32,20 +32,21 @@ impl BenchRank {
         let device = Device::open(self.device)?;
         let bench = Bench::new(device, self.device, Files { baseline: self.baseline, peer: self.peer })?;
         let peers = Peers::meet(&bench.device)?;
-        let mut contestants: Vec<Contestant<'_>> = Vec::new();
+        let mut contestants: Option<Vec<Contestant<'_>>> = None;
         while let Some(order) = control.hear()? {
             match order {
                 Order::Prepare(task) => {
-                    contestants.clear();
+                    // Nobody's memory goes while a peer may still use it.
+                    peers.barrier()?;
+                    drop(contestants.take());
                     contestants = prepare(&bench, &peers, task)?;
-                    let who: Vec<Who> = contestants.iter().map(|contestant| contestant.who).collect();
-                    control.tell(&who)?;
+                    let who = contestants.as_ref().map(|all| all.iter().map(|contestant| contestant.who));
+                    control.tell(&who.map(Iterator::collect::<Vec<Who>>))?;
                 }
                 Order::Measure(who) => {
-                    let contestant = contestants.iter_mut().find(|contestant| contestant.who == who);
-                    let contestant = contestant.with_context(|| format!("{who} takes no part"))?;
                     peers.barrier()?;
-                    control.tell(&(contestant.measure)()?)?;
+                    let number = contestants.as_mut().map(|all| measure(all, who)).transpose()?;
+                    control.tell(&number)?;
                 }
             }
         }
@@ -53,10 +54,21 @@ impl BenchRank {
     }
 }
 
-fn prepare<'b>(bench: &'b Bench, peers: &'b Peers, task: Task) -> anyhow::Result<Vec<Contestant<'b>>> {
+fn prepare<'b>(
+    bench: &'b Bench,
+    peers: &'b Peers,
+    task: Task,
+) -> anyhow::Result<Option<Vec<Contestant<'b>>>> {
     match task {
-        Task::Semaphore { relaxed } => hop::semaphores(bench, peers, relaxed),
-        Task::Packets { format, threads } => hop::packets(bench, peers, format, threads),
-        Task::AllReduce { bytes } => reduce::all_reduce(bench, peers, bytes),
+        Task::Semaphore { relaxed } => hop::semaphores(bench, peers, relaxed).map(Some),
+        Task::Packets { format, threads } => hop::packets(bench, peers, format, threads).map(Some),
+        Task::Put { by, bytes, both } => put::put(bench, peers, by, bytes, both),
+        Task::AllReduce { bytes } => reduce::all_reduce(bench, peers, bytes).map(Some),
     }
+}
+
+/// One repetition, by the contender of that name.
+fn measure(contestants: &mut [Contestant<'_>], who: Who) -> anyhow::Result<f64> {
+    let contestant = contestants.iter_mut().find(|contestant| contestant.who == who);
+    (contestant.with_context(|| format!("{who} takes no part"))?.measure)()
 }

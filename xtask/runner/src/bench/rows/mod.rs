@@ -7,6 +7,7 @@ mod exchange;
 mod fp8;
 mod get;
 mod hop;
+mod multi;
 mod packets;
 mod processes;
 mod put;
@@ -14,9 +15,10 @@ mod start;
 
 use super::case::Row;
 
+pub use multi::ALL as MULTI;
 pub use start::FirstLaunch;
 
-/// Every row, in the order in which they run.
+/// Every row on one device, in the order in which they run.
 pub const ALL: &[Row] = &[
     hop::ROW,
     exchange::ROW,

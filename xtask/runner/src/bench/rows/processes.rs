@@ -21,7 +21,7 @@ const ALL_REDUCE: [(usize, [f64; 4]); 3] =
 
 fn cases(bench: &Bench) -> anyhow::Result<Vec<Case<'_>>> {
     let mut cases = Vec::new();
-    let two = Fleet::new(2);
+    let two = Fleet::together(2);
     // A block's threads are coroutines on the CPU device: a hop of a thousand takes a thousand switches.
     let threads = bench.pick(1024, 128);
     let ordered = Task::Semaphore { relaxed: false };
@@ -35,19 +35,15 @@ fn cases(bench: &Bench) -> anyhow::Result<Vec<Case<'_>>> {
     ];
     for (name, threads, task, aim) in hops {
         let configuration = format!("2 ranks, 1 x {threads} thread{}", if threads == 1 { "" } else { "s" });
-        let fleet = Rc::clone(&two);
-        let case = Case::new(name, configuration, Unit::Nanoseconds, move |bench| fleet.prepare(bench, task));
+        let case = two.case(name, configuration, Unit::Nanoseconds, task);
         cases.push(case.aim(aim.and_then(|aim| bench.aim(aim))));
     }
     let largest = bench.pick(1 << 20, 16 << 10);
     for (ranks, aims) in ALL_REDUCE {
-        let fleet = if ranks == 2 { Rc::clone(&two) } else { Fleet::new(ranks) };
+        let fleet = if ranks == 2 { Rc::clone(&two) } else { Fleet::together(ranks) };
         for (bytes, aim) in SIZES.into_iter().zip(aims).filter(|(bytes, _)| *bytes <= largest) {
-            let (fleet, task) = (Rc::clone(&fleet), Task::AllReduce { bytes });
             let configuration = format!("{ranks} ranks, {}", Size(bytes));
-            let case = Case::new("all-reduce", configuration, Unit::Microseconds, move |bench| {
-                fleet.prepare(bench, task)
-            });
+            let case = fleet.case("all-reduce", configuration, Unit::Microseconds, Task::AllReduce { bytes });
             cases.push(case.aim(bench.aim(aim)).point(&format!("{ranks} processes"), bytes as u64));
         }
     }
