@@ -26,6 +26,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use warpwire::device::{Device, DeviceKind, DeviceSelector};
+use warpwire::memory::PeerAccess;
 
 use case::Row;
 use record::Record;
@@ -63,6 +64,9 @@ pub struct Options {
     /// How many devices the rows between devices take; every GPU where nothing is said.
     #[arg(long, value_name = "N")]
     gpus: Option<usize>,
+    /// NCCL's library, to be measured beside ours between GPUs.
+    #[arg(long, value_name = "LIBRARY", default_value = "libnccl.so.2")]
+    nccl: PathBuf,
     /// How often each case is measured.
     #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u32).range(9..=1000))]
     repetitions: u32,
@@ -77,6 +81,7 @@ impl Options {
         let mut record = Record::new(&device, self.repetitions);
         let mut bench = self.bench(device)?;
         bench.asked_devices = self.gpus;
+        bench.nccl.clone_from(&self.nccl);
         let machine = &record.machine;
         let driver = machine.driver.as_ref().map(|version| format!(", driver {version}")).unwrap_or_default();
         println!("warpwire {} on {}{driver}, {}", machine.version, machine.device, machine.date);
@@ -85,6 +90,9 @@ impl Options {
             self.repetitions
         );
 
+        if bench.is_gpu() && rows.iter().any(|row| is_multi(row)) {
+            println!("which GPUs reach each other's memory:\n{}", PeerAccess::check()?);
+        }
         let mut plan = Vec::new();
         for row in rows {
             let cases = (row.cases)(&bench).with_context(|| format!("preparing the row {}", row.name))?;
@@ -140,7 +148,6 @@ impl Options {
 
 /// The rows of these names, in the order in which they are listed: those on one device where none is named.
 fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Row>> {
-    let is_multi = |row: &Row| rows::MULTI.iter().any(|multi| multi.name == row.name);
     let all = || rows::ALL.iter().chain(rows::MULTI);
     let names_it = |name: &String, row: &Row| name == row.name || (name == MULTI && is_multi(row));
     if let Some(unknown) = names.iter().find(|name| !all().any(|row| names_it(name, row))) {
@@ -151,6 +158,11 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Row>> {
         if names.is_empty() { !is_multi(row) } else { names.iter().any(|name| names_it(name, row)) }
     };
     Ok(all().filter(wanted).collect())
+}
+
+/// Whether it is a row between devices.
+fn is_multi(row: &Row) -> bool {
+    rows::MULTI.iter().any(|multi| multi.name == row.name)
 }
 
 #[cfg(test)]

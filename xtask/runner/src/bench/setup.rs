@@ -43,6 +43,8 @@ pub struct Bench {
     pub stream: Stream,
     /// How many devices the rows between devices were asked to take.
     pub asked_devices: Option<usize>,
+    /// NCCL's library, for the rows between devices.
+    pub nccl: PathBuf,
     /// A channel for transfers that signal nobody.
     pub channel: MemoryChannel,
     ours: Module,
@@ -62,6 +64,7 @@ impl Bench {
         let [channel, _] = MemoryChannel::between((&device, Rank(0)), (&device, Rank(1)), ChannelId(0))?;
         Ok(Self {
             asked_devices: None,
+            nccl: PathBuf::new(),
             channel,
             stream: device.stream()?,
             ours: device.load(builtin_module())?,

@@ -28,7 +28,7 @@ pub struct DemoRank {
 const CONTRIBUTE: &Contribute<'static> = &|participant, operands| {
     // SAFETY: the operands are the participant's own buffers, which live as long as it does, and it synchronizes before it
     // looks at them.
-    unsafe { participant.contribute(operands) }
+    unsafe { participant.contribute(operands) }.map_err(Into::into)
 };
 
 impl DemoRank {

@@ -23,7 +23,7 @@ pub struct Participant {
 }
 
 /// Queues this rank's part of a round: [`Participant::contribute`], or another kernel by [`Participant::parts`].
-pub type Contribute<'a> = dyn Fn(&Participant, Operands) -> warpwire::Result<()> + 'a;
+pub type Contribute<'a> = dyn Fn(&Participant, Operands) -> anyhow::Result<()> + 'a;
 
 impl Participant {
     /// Joins the job that this process was started for, for messages of up to `largest` elements.
@@ -61,6 +61,20 @@ impl Participant {
     /// One round out of place and one in place: whether every element of this rank's results is right, and a digest of their
     /// bits, which all ranks have alike. Collective.
     pub fn check(&self, count: usize, contribute: &Contribute<'_>) -> anyhow::Result<(Checked, u64)> {
+        let (mut checked, output) = self.check_sum(count, contribute)?;
+        self.round(count, true, contribute)?;
+        checked.right &= self.member.gave_in_place(&output)?;
+        let mut digest = DefaultHasher::new();
+        output.iter().for_each(|element| element.to_bits().hash(&mut digest));
+        Ok((checked, digest.finish()))
+    }
+
+    /// One round out of place: its result, and whether that is right, in whatever order it was added up. Collective.
+    pub fn check_sum(
+        &self,
+        count: usize,
+        contribute: &Contribute<'_>,
+    ) -> anyhow::Result<(Checked, Vec<f32>)> {
         let (rank, ranks) = (self.communicator.rank().0 as usize, self.communicator.size());
         self.member.arrange(rank, count)?;
         self.round(count, false, contribute)?;
@@ -68,11 +82,7 @@ impl Participant {
         let mut checked = Checked::new();
         checked.right &= untouched;
         checked.compare(ranks, &output);
-        self.round(count, true, contribute)?;
-        checked.right &= self.member.gave_in_place(&output)?;
-        let mut digest = DefaultHasher::new();
-        output.iter().for_each(|element| element.to_bits().hash(&mut digest));
-        Ok((checked, digest.finish()))
+        Ok((checked, output))
     }
 
     fn round(&self, count: usize, in_place: bool, contribute: &Contribute<'_>) -> anyhow::Result<()> {
@@ -81,9 +91,16 @@ impl Participant {
     }
 
     /// Records `rounds` rounds, so that the host is out of the way when they are played.
-    pub fn record(&self, count: usize, rounds: u32, contribute: &Contribute<'_>) -> warpwire::Result<Graph> {
+    pub fn record(&self, count: usize, rounds: u32, contribute: &Contribute<'_>) -> anyhow::Result<Graph> {
         let operands = self.member.operands(count, false);
-        self.member.stream.capture(|_| (0..rounds).try_for_each(|_| contribute(self, operands)))
+        let mut queued = Ok(());
+        let graph = self.member.stream.capture(|_| {
+            queued = (0..rounds).try_for_each(|_| contribute(self, operands));
+            Ok(())
+        });
+        // What went wrong first.
+        queued?;
+        Ok(graph?)
     }
 
     /// Plays what [`Participant::record`] recorded: the time of all its rounds on this rank. Collective.

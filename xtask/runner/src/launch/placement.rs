@@ -71,11 +71,6 @@ impl Placement {
 mod tests {
     use super::*;
 
-    /// Every rank on a GPU of its own, from GPU 0 on.
-    pub fn apart(ranks: usize) -> Self {
-        Self { selectors: (0..ranks).map(|rank| DeviceSelector::Cuda(rank as u32)).collect(), shares: false }
-    }
-
     fn among(text: &str, present: usize, ranks: usize) -> (Vec<String>, bool) {
         let Placement { selectors, shares } = Placement::among(text.parse().unwrap(), present, ranks);
         (selectors.iter().map(ToString::to_string).collect(), shares)
@@ -88,6 +83,7 @@ mod tests {
         assert_eq!(among("cuda:1", 0, 2), (["cuda:1", "cuda:1"].map(str::to_owned).into(), true));
         assert_eq!(among("auto", 0, 2), (["cpu", "cpu"].map(str::to_owned).into(), false));
         assert_eq!(among("cpu", 4, 1), (["cpu"].map(str::to_owned).into(), false));
+        assert_eq!(Placement::apart(2), Placement::among("cuda".parse().unwrap(), 2, 2));
         assert!("gpu".parse::<Devices>().is_err());
     }
 }

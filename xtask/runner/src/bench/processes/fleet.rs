@@ -87,7 +87,9 @@ impl Fleet {
             (true, DeviceSelector::Cuda(_)) => Placement::apart(self.ranks),
             _ => Placement::together(selector, self.ranks),
         };
-        let files = [("--baseline", &bench.baseline_file), ("--peer", &bench.peer_file)];
+        // NCCL takes one rank a GPU.
+        let nccl = Some(bench.nccl.clone()).filter(|_| self.apart && bench.is_gpu());
+        let files = [("--baseline", &bench.baseline_file), ("--peer", &bench.peer_file), ("--nccl", &nccl)];
         let arguments = placement.selectors.iter().map(|selector| {
             let mut words: Vec<OsString> = vec!["bench-rank".into(), "--device".into()];
             words.push(selector.to_string().into());

@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use warpwire::device::{Device, DeviceSelector};
 
+use super::nccl::Nccl;
 use super::order::{Order, Task};
 use super::peers::Peers;
 use super::{hop, put, reduce};
@@ -23,6 +24,9 @@ pub struct BenchRank {
     baseline: Option<PathBuf>,
     #[arg(long)]
     peer: Option<PathBuf>,
+    /// NCCL's library, where it is to take part.
+    #[arg(long)]
+    nccl: Option<PathBuf>,
 }
 
 impl BenchRank {
@@ -32,6 +36,10 @@ impl BenchRank {
         let device = Device::open(self.device)?;
         let bench = Bench::new(device, self.device, Files { baseline: self.baseline, peer: self.peer })?;
         let peers = Peers::meet(&bench.device)?;
+        let nccl = match &self.nccl {
+            Some(path) => Nccl::join(path, &peers, &bench.stream)?,
+            None => None,
+        };
         let mut contestants: Option<Vec<Contestant<'_>>> = None;
         while let Some(order) = control.hear()? {
             match order {
@@ -39,7 +47,7 @@ impl BenchRank {
                     // Nobody's memory goes while a peer may still use it.
                     peers.barrier()?;
                     drop(contestants.take());
-                    contestants = prepare(&bench, &peers, task)?;
+                    contestants = prepare(&bench, &peers, nccl.as_ref(), task)?;
                     let who = contestants.as_ref().map(|all| all.iter().map(|contestant| contestant.who));
                     control.tell(&who.map(Iterator::collect::<Vec<Who>>))?;
                 }
@@ -57,13 +65,14 @@ impl BenchRank {
 fn prepare<'b>(
     bench: &'b Bench,
     peers: &'b Peers,
+    nccl: Option<&'b Nccl>,
     task: Task,
 ) -> anyhow::Result<Option<Vec<Contestant<'b>>>> {
     match task {
         Task::Semaphore { relaxed } => hop::semaphores(bench, peers, relaxed).map(Some),
         Task::Packets { format, threads } => hop::packets(bench, peers, format, threads).map(Some),
         Task::Put { by, bytes, both } => put::put(bench, peers, by, bytes, both),
-        Task::AllReduce { bytes } => reduce::all_reduce(bench, peers, bytes).map(Some),
+        Task::AllReduce { bytes } => reduce::all_reduce(bench, peers, nccl, bytes).map(Some),
     }
 }
 
