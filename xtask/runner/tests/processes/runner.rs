@@ -88,13 +88,25 @@ impl Running {
         kill_process(pid, signal).expect("it can be signalled");
     }
 
-    /// Waits for its end: how it ended, and what it printed on its error stream.
-    pub fn end(mut self) -> (ExitStatus, String) {
-        let mut errors = String::new();
-        let mut stream = self.process.stderr.take().expect("it is piped");
-        stream.read_to_string(&mut errors).expect("its error stream can be read");
+    /// Waits for its end: how it ended, what else it printed, and what it printed on its error stream.
+    pub fn output(mut self) -> (ExitStatus, String, String) {
+        let mut errors = self.process.stderr.take().expect("it is piped");
+        // Both at once: neither pipe may fill up.
+        let errors = thread::spawn(move || {
+            let mut text = String::new();
+            errors.read_to_string(&mut text).map(|_| text)
+        });
+        let mut output = String::new();
+        self.output.read_to_string(&mut output).expect("its output can be read");
+        let errors = errors.join().expect("the reader ends").expect("its error stream can be read");
         let status = self.process.wait().expect("it can be waited for");
-        println!("{status}\n{errors}");
+        println!("{status}\n{output}\n{errors}");
+        (status, output, errors)
+    }
+
+    /// Waits for its end: how it ended, and what it printed on its error stream.
+    pub fn end(self) -> (ExitStatus, String) {
+        let (status, _, errors) = self.output();
         (status, errors)
     }
 }
