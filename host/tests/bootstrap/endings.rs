@@ -53,6 +53,29 @@ fn one_that_leaves_after_its_part_disturbs_nobody() {
     }
 }
 
+/// It waits for its last messages to be read, not for the others to leave too.
+#[test]
+fn one_that_leaves_need_not_wait_for_those_who_stay() {
+    for job in both(3) {
+        let gone = AtomicUsize::new(0);
+        each(job, |rank| {
+            let own = rank.rank();
+            rank.barrier().unwrap();
+            let begun = Instant::now();
+            if own == Rank(1) {
+                drop(rank);
+                // Where it waits for those who stay it gives up after 10 seconds.
+                assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+                gone.fetch_add(1, Ordering::SeqCst);
+                return;
+            }
+            while gone.load(Ordering::SeqCst) == 0 && begun.elapsed() < LONG {
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+    }
+}
+
 #[test]
 fn a_rank_that_panics_counts_as_aborted() {
     for job in both(3) {
