@@ -5,6 +5,7 @@ mod bench;
 mod demo;
 mod group;
 mod launch;
+mod launch_command;
 mod residency;
 mod size;
 
@@ -27,6 +28,8 @@ enum Command {
     Demo(demo::Demo),
     /// Measures the primitives.
     Bench(bench::Options),
+    /// Starts a program as the ranks of a job on this machine.
+    Launch(launch_command::LaunchCommand),
     /// Fills a device with the grids of several processes, and sees that one block more is refused.
     Residency(residency::Residency),
     /// What the benchmark runs to time a process' first launch.
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo.run(),
         Command::Bench(bench) => bench.run(),
         Command::FirstLaunch(child) => child.run(),
+        Command::Launch(launch) => launch.run(),
         Command::Residency(residency) => residency.run(),
         Command::ResidencyRank(rank) => rank.run(),
         Command::DemoRank(rank) => rank.run(),

@@ -35,13 +35,14 @@ pub struct Launch {
     limit: Duration,
     grace: Duration,
     mps: Option<Mps>,
+    forwards: bool,
 }
 
 impl Launch {
     /// `program`, as many times as there are lists of arguments: the first is rank 0's.
     pub fn new(program: impl Into<OsString>, arguments: Vec<Vec<OsString>>) -> Self {
         let (program, variables) = (program.into(), Vec::new());
-        Self { program, arguments, variables, limit: LIMIT, grace: GRACE, mps: None }
+        Self { program, arguments, variables, limit: LIMIT, grace: GRACE, mps: None, forwards: false }
     }
 
     /// This very program.
@@ -73,12 +74,18 @@ impl Launch {
         self
     }
 
+    /// What the ranks print on their standard output goes to this program's, with the rank before each line.
+    pub fn forward_output(mut self) -> Self {
+        self.forwards = true;
+        self
+    }
+
     /// Starts every rank. From here on signals end the job first. The calling thread has to keep the job until its end: the
     /// system kills the ranks when that thread ends.
     pub fn start(self) -> Result<Job, LaunchError> {
         let watch = Watch::begin()
             .map_err(|source| LaunchError::System { what: "cannot watch for signals".to_owned(), source })?;
-        let Self { program, arguments, variables, limit, grace, mps } = self;
+        let Self { program, arguments, variables, limit, grace, mps, forwards } = self;
         let ranks = arguments.len();
         let mut job = Job {
             members: Vec::with_capacity(ranks),
@@ -94,7 +101,7 @@ impl Launch {
             command.args(&arguments);
             command.envs(variables.iter().map(|(name, value)| (name, value)));
             command.envs(job.meeting.variables(rank, ranks));
-            let started = Member::start(rank, command);
+            let started = Member::start(rank, command, forwards);
             let member = started.map_err(|source| {
                 let program = spelled(&program, &arguments);
                 LaunchError::Start { rank, program, source }

@@ -23,6 +23,7 @@ pub struct Member {
     /// What the rank tells, and what it is told.
     control: Lines<UnixStream>,
     output: Lines<PipeReader>,
+    forwards: bool,
     errors: Lines<PipeReader>,
     said: VecDeque<String>,
     tail: VecDeque<String>,
@@ -31,8 +32,9 @@ pub struct Member {
 }
 
 impl Member {
-    /// Starts `command` as rank `rank`. The thread that calls this has to outlive the process, which is killed with it.
-    pub fn start(rank: usize, mut command: Command) -> io::Result<Self> {
+    /// Starts `command` as rank `rank`. Its standard output goes to the launcher's where that `forwards` it, else to the
+    /// launcher's standard error. The thread that calls this has to outlive the process, which is killed with it.
+    pub fn start(rank: usize, mut command: Command, forwards: bool) -> io::Result<Self> {
         let (control, far) = UnixStream::pair()?;
         let ((output, standard_output), (errors, standard_error)) = (io::pipe()?, io::pipe()?);
         command.stdin(OwnedFd::from(far)).stdout(standard_output).stderr(standard_error).process_group(0);
@@ -48,6 +50,7 @@ impl Member {
             control: Lines::new(control)?,
             output: Lines::new(output)?,
             errors: Lines::new(errors)?,
+            forwards,
             said: VecDeque::new(),
             tail: VecDeque::new(),
             status: None,
@@ -66,11 +69,17 @@ impl Member {
             // Before the pipes are read: whatever it wrote is in them by then.
             self.status = self.child.try_wait()?;
         }
-        let rank = self.rank;
+        let (rank, forwards) = (self.rank, self.forwards);
         self.control.read(|line| self.said.push_back(line))?;
-        self.output.read(|line| show(rank, &line))?;
+        self.output.read(|line| {
+            if forwards {
+                show(&mut io::stdout().lock(), rank, &line);
+            } else {
+                show(&mut io::stderr(), rank, &line);
+            }
+        })?;
         self.errors.read(|line| {
-            show(rank, &line);
+            show(&mut io::stderr(), rank, &line);
             self.tail.push_back(line);
             if self.tail.len() > TAIL {
                 self.tail.pop_front();
@@ -151,10 +160,10 @@ fn die_with(launcher: Pid) -> io::Result<()> {
     if getppid() == Some(launcher) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
 }
 
-/// A rank's line on the launcher's standard error, in one piece.
-fn show(rank: usize, line: &str) {
+/// A rank's line on one of the launcher's streams, in one piece.
+fn show(stream: &mut impl Write, rank: usize, line: &str) {
     // Nowhere to say it is no reason to end.
-    let _ = io::stderr().write_all(format!("[rank {rank}] {line}\n").as_bytes());
+    let _ = stream.write_all(format!("[rank {rank}] {line}\n").as_bytes());
 }
 
 /// A command as it is shown.

@@ -6,7 +6,8 @@
 //!   the job until it ends, so no other program can take it meanwhile.
 //! - Its standard input is one end of a socket pair: a line of JSON each way, apart from whatever is printed. [`Control`] is
 //!   the rank's side of it. A program that reads nothing and tells nothing is fine too.
-//! - What it prints goes to the launcher's standard error, line by line, with the rank before it.
+//! - What it prints goes to the launcher's standard error, line by line, with the rank before it; its standard output also to
+//!   the launcher's, where that is asked for.
 //! - A process group of its own, which the terminal's Ctrl-C does not reach, and the kernel's promise that it is killed
 //!   when the launcher dies, however that may be.
 //!

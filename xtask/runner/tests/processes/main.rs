@@ -3,4 +3,5 @@
 mod bench;
 mod demo;
 mod endings;
+mod launch;
 mod runner;
