@@ -61,8 +61,19 @@ pub fn play(role: &str) {
         TcpBootstrap::connect(&id, Rank(rank as u32), size, options).unwrap()
     };
     let device = device();
+    let what = words.next().unwrap();
+    if what == "die before" {
+        if rank == 1 {
+            // As a fault would end it: nothing is said.
+            std::process::abort();
+        }
+        let error = Communicator::new(std::sync::Arc::new(group), &device).unwrap_err();
+        tell_parent(&error.to_string());
+        hear_parent();
+        return;
+    }
     let communicator = Communicator::new(std::sync::Arc::new(group), &device).unwrap();
-    match words.next().unwrap() {
+    match what {
         "bounce" => {
             let per_peer = if size == 2 { 8 } else { 1 };
             bounce_with_everybody(&communicator, per_peer, 4 * 3001, 25);
@@ -162,6 +173,19 @@ fn a_hundred_thousand_receives_on_one_tag_leave_nothing_behind() {
 #[test]
 fn hosts_signal_and_write_across_processes() {
     start("signal and write", 2).into_iter().flatten().for_each(Child::end);
+}
+
+#[test]
+fn a_rank_that_dies_before_there_is_a_communicator_is_named() {
+    let Some(mut job) = start("die before", 3) else { return };
+    for rank in [0, 2] {
+        let line = job[rank].hear();
+        assert!(line.contains("rank 1 is lost"), "{line}");
+    }
+    // None ends before all have said so: it could be missed itself.
+    for rank in [0, 2] {
+        job[rank].tell("end");
+    }
 }
 
 #[test]
