@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use crate::launch::{Devices, Launch, Mps, Placement};
+use crate::launch::{Devices, Launch, Placement};
 
 /// Starts a program as the ranks of a job on this machine, which meet by `warpwire::bootstrap::from_env`, and ends all of them
 /// when one fails.
@@ -32,10 +32,9 @@ impl LaunchCommand {
         let (program, arguments) = self.program.split_first().context("no program is named")?;
         let ranks = self.ranks as usize;
         // More ranks than GPUs: those that are on GPUs share them.
-        let shares = Placement::of("auto".parse::<Devices>()?, ranks)?.shares;
-        let mps = if shares { Mps::start()? } else { None };
-        let launch = Launch::new(program, vec![arguments.to_vec(); ranks]).limit(limit).mps(mps);
-        launch.forward_output().start()?.finish()?;
+        let placement = Placement::of("auto".parse::<Devices>()?, ranks)?;
+        let launch = Launch::new(program, vec![arguments.to_vec(); ranks]).limit(limit);
+        launch.placed(&placement)?.forward_output().start()?.finish()?;
         Ok(ExitCode::SUCCESS)
     }
 }

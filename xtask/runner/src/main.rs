@@ -6,6 +6,7 @@ mod demo;
 mod group;
 mod launch;
 mod launch_command;
+mod queues;
 mod residency;
 mod size;
 
@@ -47,7 +48,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    allow_many_streams();
+    // SAFETY: the first thing that the program does: there is no other thread.
+    unsafe { queues::allow_many() };
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let outcome = match Cli::parse().command {
         Command::Demo(demo) => demo.run(),
@@ -63,16 +65,6 @@ fn main() -> ExitCode {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
-}
-
-/// Ranks of one process that share a GPU each have a stream, and the streams have to run beside each other: CUDA gives them 8
-/// hardware queues unless it is told otherwise before the first call.
-fn allow_many_streams() {
-    const VARIABLE: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
-    if std::env::var_os(VARIABLE).is_none() {
-        // SAFETY: the first thing that the program does: no other thread runs that could read the environment meanwhile.
-        unsafe { std::env::set_var(VARIABLE, "32") };
-    }
 }
 
 /// Opens the device and says on the error stream which it is.

@@ -22,7 +22,7 @@ use warpwire::device::{
 };
 use warpwire_kernels::barrier::{BarrierRounds, BarrierRoundsArgs};
 
-use crate::launch::{Control, Devices, Launch, Mps, Placement};
+use crate::launch::{Control, Devices, Launch, Placement};
 
 /// How long a wait may last, and the whole of it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -62,8 +62,7 @@ impl Residency {
                 .into()
         });
         let launch = Launch::this_program(arguments.collect())?.limit(LIMIT);
-        let mps = if placement.shares { Mps::start()? } else { None };
-        let mut job = launch.mps(mps).start()?;
+        let mut job = launch.placed(&placement)?.start()?;
         let found: Vec<Found> = job.hear()?;
         job.finish()?;
         for (rank, Found { limit, sharing, ran, refusal }) in found.iter().enumerate() {

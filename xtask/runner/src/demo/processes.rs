@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::table::Row;
-use crate::launch::{Devices, Job, Launch, Mps, Placement};
+use crate::launch::{Devices, Job, Launch, Placement};
 use crate::size::Size;
 
 /// What a rank found for one size: a line of JSON for the launcher.
@@ -55,8 +55,7 @@ impl Processes {
             words.into_iter().chain(more).map(OsString::from).collect()
         });
         let launch = Launch::this_program(arguments.collect())?.limit(limit);
-        let mps = if placement.shares { Mps::start()? } else { None };
-        Ok(Self { job: launch.mps(mps).start()?, ranks })
+        Ok(Self { job: launch.placed(&placement)?.start()?, ranks })
     }
 
     /// What comes of the next size.

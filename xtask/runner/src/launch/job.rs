@@ -15,6 +15,8 @@ use super::interrupt::Watch;
 use super::meeting::Meeting;
 use super::member::{Member, spelled};
 use super::mps::Mps;
+use super::placement::Placement;
+use crate::queues;
 
 /// How long a job may take where nobody says otherwise.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -67,11 +69,16 @@ impl Launch {
         self
     }
 
-    /// The service through which the ranks share their GPUs; it ends with the job.
-    pub fn mps(mut self, mps: Option<Mps>) -> Self {
-        self.variables.extend(mps.iter().flat_map(Mps::variables));
-        self.mps = mps;
-        self
+    /// The ranks are placed like that: where they share GPUs, by a multi-process service, which ends with the job, and with a
+    /// share of the hardware queues each.
+    pub fn placed(mut self, placement: &Placement) -> Result<Self, LaunchError> {
+        if placement.shares {
+            self.mps = Mps::start()?;
+            self.variables.extend(self.mps.iter().flat_map(Mps::variables));
+            let queues = queues::of_a_rank(self.arguments.len());
+            self.variables.extend(queues.map(|(name, value)| (name.into(), value.into())));
+        }
+        Ok(self)
     }
 
     /// What the ranks print on their standard output goes to this program's, with the rank before each line.

@@ -20,7 +20,7 @@
 //! # GPUs
 //!
 //! [`Placement`] deals the GPUs out by turns. Processes that share a GPU take turns on it, some 2 ms each, unless NVIDIA's
-//! multi-process service runs; [`Mps`] runs one for the job. No setting of a GPU is touched.
+//! multi-process service runs; [`Launch::placed`] runs one for the job. No setting of a GPU is touched.
 //!
 //! Layers: `error`, `lines`, `interrupt`, `meeting`, `mps`, `placement` < `member` < `job`; `control` stands alone.
 
@@ -36,5 +36,4 @@ mod placement;
 
 pub use control::Control;
 pub use job::{Job, Launch};
-pub use mps::Mps;
 pub use placement::{Devices, Placement};

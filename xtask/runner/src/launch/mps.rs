@@ -1,20 +1,21 @@
 //! NVIDIA's multi-process service, for ranks that share a GPU.
 //!
 //! `nvidia-cuda-mps-control -d` starts its daemon, and `quit` on its standard input ends it (NVIDIA, "Multi-Process Service",
-//! R580). A daemon is known by the folder of its pipes, so one of the job's own disturbs no other.
+//! R580). A daemon is known by the folder of its pipes, so one of the job's own disturbs no other. A launcher that is killed
+//! leaves its daemon behind, and the next one that starts its own ends it.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 use super::error::LaunchError;
 
@@ -23,6 +24,10 @@ const PIPES: &str = "CUDA_MPS_PIPE_DIRECTORY";
 const LOGS: &str = "CUDA_MPS_LOG_DIRECTORY";
 /// How long the daemon may take to start, and to end.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Where the folders are, and how their names begin; then come the launcher's process and a number. The pipes' names have to
+/// fit a Unix socket's address (108 bytes), so not under a `TMPDIR` that may be long.
+const FOLDERS: &str = "/tmp";
+const NAME: &str = "warpwire-mps-";
 /// Where the daemon leaves its process' number, in the folder of its pipes.
 const PID_FILE: &str = "nvidia-cuda-mps-control.pid";
 
@@ -43,6 +48,7 @@ impl Mps {
             eprintln!("the ranks share a GPU by the multi-process service at {}", pipes.display());
             return Ok(None);
         }
+        sweep(PROGRAM.as_ref(), Path::new(FOLDERS));
         Self::start_by(PROGRAM.as_ref())
     }
 
@@ -124,8 +130,7 @@ impl Drop for Mps {
 fn folder() -> Result<PathBuf, LaunchError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    // The pipes' names have to fit a Unix socket's address (108 bytes), so not under a `TMPDIR` that may be long.
-    let folder = Path::new("/tmp").join(format!("warpwire-mps-{}-{number}", std::process::id()));
+    let folder = Path::new(FOLDERS).join(format!("{NAME}{}-{number}", std::process::id()));
     let made = || {
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
@@ -138,6 +143,21 @@ fn folder() -> Result<PathBuf, LaunchError> {
         source,
     })?;
     Ok(folder)
+}
+
+/// Ends the services of this user's launchers that were killed.
+fn sweep(program: &OsStr, folders: &Path) {
+    // What cannot be looked at is left as it is.
+    for folder in fs::read_dir(folders).into_iter().flatten().flatten() {
+        let name = folder.file_name();
+        let launcher =
+            name.to_str().and_then(|name| name.strip_prefix(NAME)?.split_once('-')?.0.parse::<u32>().ok());
+        let is_own =
+            folder.metadata().is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == geteuid().as_raw());
+        if launcher.is_some_and(|pid| is_own && !Path::new("/proc").join(pid.to_string()).exists()) {
+            drop(Mps { program: program.to_owned(), folder: folder.path(), runs: true });
+        }
+    }
 }
 
 /// Waits for a short command; `None` where it had to be killed.
@@ -157,51 +177,4 @@ fn wait(mut child: Child) -> io::Result<Option<ExitStatus>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    /// A program that stands for NVIDIA's: it notes in its folder of pipes how it was called, and what it was told.
-    fn program(name: &str, body: &str) -> PathBuf {
-        let path = env::temp_dir().join(format!("warpwire-{name}-{}", std::process::id()));
-        fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path
-    }
-
-    #[test]
-    fn it_is_started_in_folders_of_its_own_and_told_to_quit() {
-        let notes = env::temp_dir().join(format!("warpwire-mps-notes-{}", std::process::id()));
-        let body = format!(
-            "if [ \"$1\" = -d ]; then echo \"start $CUDA_MPS_PIPE_DIRECTORY\" >>{0}; else read word; echo $word >>{0}; fi",
-            notes.display()
-        );
-        let program = program("mps-good", &body);
-        let mps = Mps::start_by(program.as_os_str()).unwrap().unwrap();
-        let [(name, pipes), (_, logs)] = mps.variables();
-        assert_eq!(name, PIPES);
-        assert!(Path::new(&pipes).is_dir() && Path::new(&logs).is_dir() && pipes != logs);
-        let mode = fs::metadata(Path::new(&pipes).parent().unwrap()).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o700);
-        drop(mps);
-        let noted = fs::read_to_string(&notes).unwrap();
-        assert_eq!(noted, format!("start {}\nquit\n", pipes.display()));
-        assert!(!Path::new(&pipes).exists());
-        fs::remove_file(program).unwrap();
-        fs::remove_file(notes).unwrap();
-    }
-
-    #[test]
-    fn one_that_does_not_start_is_an_error_with_its_words() {
-        let program = program("mps-bad", "echo 'no such thing' >&2; exit 3");
-        let error = Mps::start_by(program.as_os_str()).unwrap_err().to_string();
-        assert!(error.contains("exit status: 3") && error.contains("no such thing"), "{error}");
-        fs::remove_file(program).unwrap();
-    }
-
-    #[test]
-    fn a_machine_without_it_goes_on() {
-        assert!(Mps::start_by("/nowhere/nvidia-cuda-mps-control".as_ref()).unwrap().is_none());
-    }
-}
+mod tests;

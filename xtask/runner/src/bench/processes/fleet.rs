@@ -12,7 +12,7 @@ use warpwire::device::DeviceSelector;
 use super::order::{Order, Task};
 use crate::bench::case::{Better, Case, Contestant, Unit, Who};
 use crate::bench::setup::Bench;
-use crate::launch::{Job, Launch, Mps, Placement};
+use crate::launch::{Job, Launch, Placement};
 
 /// How long the ranks may take for one order, the first one with their start, the compilation of their kernels and all that.
 const STEP: Duration = Duration::from_secs(120);
@@ -99,8 +99,7 @@ impl Fleet {
             words
         });
         let launch = Launch::this_program(arguments.collect())?;
-        let mps = if placement.shares { Mps::start()? } else { None };
-        Ok(launch.mps(mps).start()?)
+        Ok(launch.placed(&placement)?.start()?)
     }
 }
 

@@ -20,7 +20,7 @@ pub fn all_reduce<'b>(
     bytes: usize,
 ) -> anyhow::Result<Vec<Contestant<'b>>> {
     let count = bytes / size_of::<f32>();
-    let rounds = bench.pick(50, 2);
+    let rounds = bench.pick(100, 2);
     let mut contestants = Vec::new();
     for entry in bench.entries::<AllReduceAllPair>()? {
         let participant = Participant::new(peers.communicator().clone(), count, bench.patience())?;
