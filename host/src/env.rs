@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::error::{Error, HandleKind, Result};
 
 pub use machine::HostId;
-pub(crate) use place::{Place, place};
+pub(crate) use place::{Place, place, place_variables};
 use value::{number, text};
 
 /// How many GPU threads the CPU devices of this process hold at once, all together.

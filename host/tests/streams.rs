@@ -176,3 +176,9 @@ fn what_cannot_be_recorded_is_refused() {
         })
         .unwrap();
 }
+
+#[test]
+fn the_cpu_device_has_no_native_handle() {
+    let stream = cpu().stream().unwrap();
+    assert_eq!(stream.with_native(|_| panic!("there is nothing to call with")).unwrap(), None::<()>);
+}

@@ -32,6 +32,8 @@ enum Command {
     BuildHip(build_hip::Args),
     /// Run the collectives on the CPU device or on GPUs, and check every element
     Demo(runner::Args),
+    /// Start a program as the ranks of a job on this machine: launch --ranks 4 -- PROGRAM
+    Launch(runner::Args),
     /// Measure the primitives, beside a C++ baseline
     Bench(bench::Args),
     /// Count the kernels' machine code, beside the C++ baseline, and compare with what is recorded
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::BuildPtx(args) => build_ptx::run(&args),
         Command::BuildHip(args) => build_hip::run(&args),
         Command::Demo(args) => runner::run("demo", &args),
+        Command::Launch(args) => runner::run("launch", &args),
         Command::Bench(args) => bench::run(args),
         Command::Sass(args) => sass::run(&args),
         Command::GpuBundle(args) => gpu_bundle::run(&args),

@@ -54,9 +54,15 @@ pub fn run(command: &str, args: &Args) -> Result<ExitCode> {
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-/// Takes `--install` out of the arguments, wherever it stands.
+/// Takes `--install` out of the arguments, wherever it stands; behind `--` they are another program's.
 fn split(args: &[OsString]) -> (bool, Vec<&OsString>) {
-    let forwarded: Vec<_> = args.iter().filter(|arg| *arg != "--install").collect();
+    let own = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
+    let forwarded: Vec<_> = args
+        .iter()
+        .enumerate()
+        .filter(|(i, arg)| *i >= own || *arg != "--install")
+        .map(|(_, arg)| arg)
+        .collect();
     (forwarded.len() < args.len(), forwarded)
 }
 
@@ -89,5 +95,7 @@ mod tests {
         assert!(install);
         assert_eq!(forwarded, ["allreduce", "--ranks", "3", "--json"]);
         assert!(!split(&args[..3]).0);
+        let args: Vec<OsString> = ["--ranks", "2", "--", "app", "--install"].map(OsString::from).into();
+        assert_eq!(split(&args), (false, args.iter().collect()));
     }
 }

@@ -1,4 +1,4 @@
-//! Joining by what a launcher says.
+//! Joining by what a launcher says, and what a launcher has to say.
 
 use warpwire_device::abi::Rank;
 
@@ -22,4 +22,11 @@ pub fn from_env() -> Result<Group> {
     let env::Place { rank, size, root, secret } = env::place()?;
     let root: RootAddress = root.parse()?;
     TcpBootstrap::meet(&root, Rank(rank), size as usize, secret.as_deref(), TcpOptions::from_env()?)
+}
+
+/// What a launcher sets for rank `rank` of `size`, by name: what [`from_env`] reads first. The ranks meet at `root`, where rank
+/// 0 listens; `secret` keeps other jobs out.
+#[must_use]
+pub fn variables(rank: Rank, size: usize, root: &RootAddress, secret: &str) -> [(&'static str, String); 4] {
+    env::place_variables(rank.0, size, root.to_string(), secret.to_owned())
 }

@@ -36,7 +36,7 @@ use warpwire_device::abi::Rank;
 pub use crate::env::{Family, HostId};
 pub use domain::DomainId;
 pub use group::Group;
-pub use launcher::from_env;
+pub use launcher::{from_env, variables};
 pub use local::LocalBootstrap;
 pub use receipt::{PendingRecv, Receipt};
 pub use tcp::{MAX_WORLD, RootAddress, TcpBootstrap, TcpOptions, TcpRoot, UniqueId};

@@ -5,6 +5,7 @@
 
 mod memory;
 
+use std::ffi::c_void;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,6 +98,11 @@ pub(crate) trait DriverStream: Debug + Send + Sync {
 
     /// Ends that and gives what was recorded. Ends the recording also where it fails.
     fn end_capture(&self) -> Result<Arc<dyn DriverGraph>>;
+
+    /// Hands over the driver's own handle, with what it belongs to current on the calling thread. False where there is none.
+    fn with_native(&self, _take: &mut dyn FnMut(*mut c_void)) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Its own type, for the driver that made it.
     fn as_any(&self) -> &dyn std::any::Any;

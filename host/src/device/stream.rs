@@ -1,5 +1,6 @@
 //! Queues of work.
 
+use std::ffi::c_void;
 use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::slice;
@@ -186,6 +187,21 @@ impl Stream {
         }
         // SAFETY: the caller's contract; the address is aligned.
         unsafe { self.driver.write_word(address, value) }
+    }
+
+    /// Calls another library with the driver's own handle of this stream: CUDA's `CUstream`, while the device's primary
+    /// context is current on the calling thread. `None`, and no call, on the CPU device, which has no such handle.
+    ///
+    /// What the library queues is in order with the rest, and [`Stream::synchronize`] waits for it. It may not keep the handle
+    /// beyond the stream's life.
+    ///
+    /// # Errors
+    ///
+    /// The driver's.
+    pub fn with_native<R>(&self, call: impl FnOnce(*mut c_void) -> R) -> Result<Option<R>> {
+        let (mut call, mut result) = (Some(call), None);
+        self.driver.with_native(&mut |handle| result = call.take().map(|call| call(handle)))?;
+        Ok(result)
     }
 
     /// Waits for everything queued so far.

@@ -49,6 +49,16 @@ pub(crate) fn place() -> Result<Place> {
     place_in(&|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
 }
 
+/// The variables that say a place, as [`place`] reads them first.
+pub(crate) fn place_variables(
+    rank: u32,
+    size: usize,
+    root: String,
+    secret: String,
+) -> [(&'static str, String); 4] {
+    [(RANK, rank.to_string()), (WORLD_SIZE, size.to_string()), (ROOT, root), (SECRET, secret)]
+}
+
 fn place_in(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Place> {
     let set = |names: &&[&'static str; 2]| names.iter().any(|name| lookup(name).is_some());
     let [rank_name, size_name] = LAUNCHERS.iter().find(set).unwrap_or(&LAUNCHERS[0]);
@@ -100,6 +110,17 @@ mod tests {
         let mpi = [("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")];
         let place = of(&[&mpi[..], &[("MASTER_ADDR", "::1"), ("MASTER_PORT", "7")]].concat()).unwrap();
         assert_eq!((place.rank, place.size, place.root.as_str()), (0, 2, "[::1]:7"));
+    }
+
+    #[test]
+    fn what_is_said_is_what_is_read() {
+        let said = place_variables(2, 3, "127.0.0.1:29500".to_owned(), "of this job".to_owned());
+        let said: Vec<(&str, &str)> = said.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let (root, secret) = ("127.0.0.1:29500".to_owned(), Some("of this job".to_owned()));
+        assert_eq!(
+            of(&[&said[..], &TORCHRUN[..]].concat()).unwrap(),
+            Place { rank: 2, size: 3, root, secret }
+        );
     }
 
     #[test]

@@ -4,6 +4,10 @@
 mod bench;
 mod demo;
 mod group;
+mod launch;
+mod launch_command;
+mod queues;
+mod residency;
 mod size;
 
 use std::process::ExitCode;
@@ -25,33 +29,42 @@ enum Command {
     Demo(demo::Demo),
     /// Measures the primitives.
     Bench(bench::Options),
+    /// Starts a program as the ranks of a job on this machine.
+    Launch(launch_command::LaunchCommand),
+    /// Fills a device with the grids of several processes, and sees that one block more is refused.
+    Residency(residency::Residency),
     /// What the benchmark runs to time a process' first launch.
     #[command(hide = true)]
     FirstLaunch(bench::FirstLaunch),
+    /// What `residency` starts for each rank.
+    #[command(hide = true)]
+    ResidencyRank(residency::ResidencyRank),
+    /// What the demo starts for each rank, where ranks are processes.
+    #[command(hide = true)]
+    DemoRank(demo::DemoRank),
+    /// What the benchmark starts for each rank of its measurements between processes.
+    #[command(hide = true)]
+    BenchRank(bench::BenchRank),
 }
 
 fn main() -> ExitCode {
-    allow_many_streams();
+    // SAFETY: the first thing that the program does: there is no other thread.
+    unsafe { queues::allow_many() };
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let outcome = match Cli::parse().command {
         Command::Demo(demo) => demo.run(),
         Command::Bench(bench) => bench.run(),
         Command::FirstLaunch(child) => child.run(),
+        Command::Launch(launch) => launch.run(),
+        Command::Residency(residency) => residency.run(),
+        Command::ResidencyRank(rank) => rank.run(),
+        Command::DemoRank(rank) => rank.run(),
+        Command::BenchRank(rank) => rank.run(),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
-}
-
-/// Ranks of one process that share a GPU each have a stream, and the streams have to run beside each other: CUDA gives them 8
-/// hardware queues unless it is told otherwise before the first call.
-fn allow_many_streams() {
-    const VARIABLE: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
-    if std::env::var_os(VARIABLE).is_none() {
-        // SAFETY: the first thing that the program does: no other thread runs that could read the environment meanwhile.
-        unsafe { std::env::set_var(VARIABLE, "32") };
-    }
 }
 
 /// Opens the device and says on the error stream which it is.

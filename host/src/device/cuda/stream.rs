@@ -173,6 +173,12 @@ impl DriverStream for CudaStream {
         Ok(Arc::new(executable))
     }
 
+    fn with_native(&self, take: &mut dyn FnMut(*mut c_void)) -> Result<bool> {
+        let _current = self.context.enter()?;
+        take(self.raw.cast());
+        Ok(true)
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -18,11 +18,13 @@ pub enum Who {
     Peer,
     /// The driver's own copy.
     Driver,
+    /// NVIDIA's collectives.
+    Nccl,
 }
 
 impl Who {
     /// Every contender, in the order of the table's columns.
-    pub const ALL: [Self; 4] = [Self::Ours, Self::Baseline, Self::Peer, Self::Driver];
+    pub const ALL: [Self; 5] = [Self::Ours, Self::Baseline, Self::Peer, Self::Driver, Self::Nccl];
 }
 
 impl fmt::Display for Who {
@@ -32,6 +34,7 @@ impl fmt::Display for Who {
             Self::Baseline => "C++",
             Self::Peer => "peer",
             Self::Driver => "driver's copy",
+            Self::Nccl => "NCCL",
         })
     }
 }

@@ -36,6 +36,20 @@ impl Memory {
                 allocated => break allocated?,
             }
         };
+        Self::over(largest, source, destination)
+    }
+
+    /// A source of this device's for messages of `largest` bytes, and a destination that somebody has: [`Memory::room`] bytes.
+    pub fn onto(device: &Device, largest: usize, destination: Buffer<u8>) -> anyhow::Result<Self> {
+        Self::over(largest, device.allocate(Self::room(largest))?, destination)
+    }
+
+    /// How long a destination has to be for messages of `largest` bytes.
+    pub const fn room(largest: usize) -> usize {
+        largest + SLACK
+    }
+
+    fn over(largest: usize, source: Buffer<u8>, destination: Buffer<u8>) -> anyhow::Result<Self> {
         let memory = Self { largest, source, destination };
         let mut at = 0;
         while at < largest + SLACK {

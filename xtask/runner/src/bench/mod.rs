@@ -1,7 +1,7 @@
 //! `bench`: how fast the primitives are, beside a hand-written C++ baseline in the same process.
 //!
 //! `case` is what a row consists of and `rows` are the rows; `setup`, `kernels`, `memory`, `timing`, `rounds` and `transfer`
-//! are what they are made with. `harness` runs a case, `record` keeps what came of it, `table`, `compare` and `plot` show it.
+//! are what they are made with; `processes` has the measurements between processes. `harness` runs a case, `record` keeps what came of it, `table`, `compare` and `plot` show it.
 
 mod case;
 mod compare;
@@ -9,6 +9,7 @@ mod harness;
 mod kernels;
 mod memory;
 mod plot;
+mod processes;
 mod record;
 mod rounds;
 mod rows;
@@ -25,17 +26,22 @@ use anyhow::{Context, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use warpwire::device::{Device, DeviceKind, DeviceSelector};
+use warpwire::memory::PeerAccess;
 
 use case::Row;
 use record::Record;
 use setup::{Bench, Files};
 
+pub use processes::BenchRank;
 pub use rows::FirstLaunch;
+
+/// The name of all rows between devices.
+const MULTI: &str = "multi";
 
 /// Measures the primitives, beside a baseline where one is given.
 #[derive(Args)]
 pub struct Options {
-    /// The rows to run; all of them where none is named.
+    /// The rows to run; all rows on one device where none is named. `multi` is all rows between devices.
     rows: Vec<String>,
     /// Where: `auto` (a GPU where there is one), `cpu`, `cuda`, `cuda:N`.
     #[arg(long, default_value = "auto")]
@@ -55,6 +61,12 @@ pub struct Options {
     /// A stored run to compare with.
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
+    /// How many devices the rows between devices take; every GPU where nothing is said.
+    #[arg(long, value_name = "N")]
+    gpus: Option<usize>,
+    /// NCCL's library, to be measured beside ours between GPUs.
+    #[arg(long, value_name = "LIBRARY", default_value = "libnccl.so.2")]
+    nccl: PathBuf,
     /// How often each case is measured.
     #[arg(long, default_value_t = 11, value_parser = clap::value_parser!(u32).range(9..=1000))]
     repetitions: u32,
@@ -67,7 +79,9 @@ impl Options {
         let old = self.compare.as_deref().map(Record::read).transpose()?;
         let device = crate::open(self.device)?;
         let mut record = Record::new(&device, self.repetitions);
-        let bench = self.bench(device)?;
+        let mut bench = self.bench(device)?;
+        bench.asked_devices = self.gpus;
+        bench.nccl.clone_from(&self.nccl);
         let machine = &record.machine;
         let driver = machine.driver.as_ref().map(|version| format!(", driver {version}")).unwrap_or_default();
         println!("warpwire {} on {}{driver}, {}", machine.version, machine.device, machine.date);
@@ -76,6 +90,9 @@ impl Options {
             self.repetitions
         );
 
+        if bench.is_gpu() && rows.iter().any(|row| is_multi(row)) {
+            println!("which GPUs reach each other's memory:\n{}", PeerAccess::check()?);
+        }
         let mut plan = Vec::new();
         for row in rows {
             let cases = (row.cases)(&bench).with_context(|| format!("preparing the row {}", row.name))?;
@@ -129,14 +146,23 @@ impl Options {
     }
 }
 
-/// The rows of these names, in the order in which they are listed.
+/// The rows of these names, in the order in which they are listed: those on one device where none is named.
 fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Row>> {
-    if let Some(unknown) = names.iter().find(|name| rows::ALL.iter().all(|row| row.name != **name)) {
-        let known: Vec<&str> = rows::ALL.iter().map(|row| row.name).collect();
+    let all = || rows::ALL.iter().chain(rows::MULTI);
+    let names_it = |name: &String, row: &Row| name == row.name || (name == MULTI && is_multi(row));
+    if let Some(unknown) = names.iter().find(|name| !all().any(|row| names_it(name, row))) {
+        let known: Vec<&str> = all().map(|row| row.name).chain([MULTI]).collect();
         bail!("there is no row `{unknown}`; there are {}", known.join(", "));
     }
-    let chosen = rows::ALL.iter().filter(|row| names.is_empty() || names.iter().any(|name| name == row.name));
-    Ok(chosen.collect())
+    let wanted = |row: &&Row| {
+        if names.is_empty() { !is_multi(row) } else { names.iter().any(|name| names_it(name, row)) }
+    };
+    Ok(all().filter(wanted).collect())
+}
+
+/// Whether it is a row between devices.
+fn is_multi(row: &Row) -> bool {
+    rows::MULTI.iter().any(|multi| multi.name == row.name)
 }
 
 #[cfg(test)]
@@ -149,6 +175,8 @@ mod tests {
         let names: Vec<&str> =
             chosen(&["put".into(), "hop".into()]).unwrap().iter().map(|row| row.name).collect();
         assert_eq!(names, ["hop", "put"]);
+        assert_eq!(chosen(&["multi".into()]).unwrap().len(), rows::MULTI.len());
+        assert_eq!(chosen(&["multi-put".into(), "put".into()]).unwrap().len(), 2);
         assert!(chosen(&["pot".into()]).unwrap_err().to_string().contains("barrier"));
     }
 }

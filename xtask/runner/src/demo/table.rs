@@ -1,5 +1,7 @@
 //! The demo's table.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use crate::size::Size;
@@ -29,6 +31,33 @@ pub struct Row {
     pub largest_error: f64,
     /// Whether every element of every rank is right, and nothing else was touched.
     pub right: bool,
+}
+
+impl Row {
+    /// Of an all-reduce of `bytes` bytes of f32 among `ranks` ranks, one round of which takes `time`.
+    pub fn new(
+        device: &str,
+        ranks: usize,
+        bytes: usize,
+        time: Duration,
+        largest_error: f64,
+        right: bool,
+    ) -> Self {
+        let algorithm_bandwidth = bytes as f64 / time.as_secs_f64() / 1e9;
+        Self {
+            collective: "allreduce",
+            algorithm: "all-pair",
+            device: device.to_owned(),
+            ranks,
+            bytes,
+            elements: bytes / size_of::<f32>(),
+            microseconds: time.as_secs_f64() * 1e6,
+            algorithm_bandwidth,
+            bus_bandwidth: algorithm_bandwidth * 2.0 * (ranks - 1) as f64 / ranks as f64,
+            largest_error,
+            right,
+        }
+    }
 }
 
 /// Prints the rows.

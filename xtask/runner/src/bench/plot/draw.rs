@@ -139,7 +139,7 @@ const fn colour_of(who: Who) -> RGBColor {
         Who::Ours => COLOURS[0],
         Who::Baseline => COLOURS[1],
         Who::Peer => COLOURS[3],
-        Who::Driver => COLOURS[2],
+        Who::Driver | Who::Nccl => COLOURS[2],
     }
 }
 
@@ -148,6 +148,6 @@ const fn dashes(who: Who) -> (u32, u32) {
     match who {
         Who::Ours | Who::Baseline => (8, 5),
         Who::Peer => (3, 4),
-        Who::Driver => (14, 5),
+        Who::Driver | Who::Nccl => (14, 5),
     }
 }

@@ -7,15 +7,18 @@ mod exchange;
 mod fp8;
 mod get;
 mod hop;
+mod multi;
 mod packets;
+mod processes;
 mod put;
 mod start;
 
 use super::case::Row;
 
+pub use multi::ALL as MULTI;
 pub use start::FirstLaunch;
 
-/// Every row, in the order in which they run.
+/// Every row on one device, in the order in which they run.
 pub const ALL: &[Row] = &[
     hop::ROW,
     exchange::ROW,
@@ -26,5 +29,6 @@ pub const ALL: &[Row] = &[
     fp8::ROW,
     barrier::ROW,
     all_reduce::ROW,
+    processes::ROW,
     start::ROW,
 ];

@@ -53,7 +53,7 @@ fn launches(bench: &Bench, cached: bool) -> Vec<Contestant<'_>> {
 fn milliseconds(bench: &Bench, baseline: Option<&PathBuf>, cached: bool) -> anyhow::Result<f64> {
     let program = std::env::current_exe().context("cannot tell where this program is")?;
     let mut command = Command::new(program);
-    command.args(["first-launch", "--device", &selector(bench).to_string()]);
+    command.args(["first-launch", "--device", &bench.selector().to_string()]);
     command.args(baseline.iter().flat_map(|path| [OsString::from("--baseline"), path.into()]));
     if cached {
         command.env_remove(NO_CACHE);
@@ -73,14 +73,6 @@ fn milliseconds(bench: &Bench, baseline: Option<&PathBuf>, cached: bool) -> anyh
         "the process that was to launch a kernel ended with {status}"
     );
     Ok(time.as_secs_f64() * 1e3)
-}
-
-/// The bench's device by name: the child is to choose nothing itself, and so to say nothing either.
-fn selector(bench: &Bench) -> DeviceSelector {
-    match bench.selector {
-        DeviceSelector::Auto => bench.pick(DeviceSelector::Cuda(0), DeviceSelector::Cpu),
-        named => named,
-    }
 }
 
 fn sizes(bench: &Bench) -> Vec<Contestant<'_>> {
