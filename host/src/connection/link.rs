@@ -80,4 +80,9 @@ pub(crate) trait Link: Debug + Send + Sync {
 
     /// Moves the work on without waiting, and gives the last mark that it has passed.
     fn completed(&self) -> Result<Mark>;
+
+    /// Ends it: what is queued may or may not arrive, every later call fails with
+    /// [`ConnectionError::Closed`](crate::error::ConnectionError::Closed), those that wait for room end, and so do threads
+    /// that serve it. It may be called twice. A drop does the same once nothing refers to the link.
+    fn close(&self);
 }
