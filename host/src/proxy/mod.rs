@@ -200,6 +200,8 @@ impl Drop for Proxy {
         if let Err(error) = self.stop(Duration::ZERO) {
             tracing::debug!(%error, "a proxy was dropped that had not ended well");
         }
+        // Also where it had been stopped before, or was never started.
+        self.oversight.abort_busy();
     }
 }
 

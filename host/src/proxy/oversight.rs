@@ -85,6 +85,11 @@ impl Oversight {
         self.lock().streams.iter().filter(|stream| stream.is_busy()).count()
     }
 
+    /// Ends the waits of watched streams with work in flight.
+    pub(super) fn abort_busy(&self) {
+        self.lock().streams.iter().filter(|stream| stream.is_busy()).for_each(StreamWatch::abort);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Each change is one assignment or one push: a panic elsewhere leaves it whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

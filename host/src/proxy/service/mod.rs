@@ -5,6 +5,8 @@
 mod dispatch;
 mod port;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::Arc;
