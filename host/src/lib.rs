@@ -3,7 +3,8 @@
 //! # Layers
 //!
 //! Each module imports only from those before it: [`error`], `env` < [`data_type`], [`device`], `hip` < [`memory`],
-//! [`convert`] < [`connection`] < [`semaphore`], [`fifo`] < [`proxy`] < [`channel`] < [`collective`]. Of the device crate the host names only [`abi`], the element
+//! [`convert`] < [`connection`] < [`semaphore`], [`fifo`] < [`proxy`] < [`channel`] < [`communicator`] < [`collective`]. Of the
+//! device crate the host names only [`abi`], its half of the FIFO's protocol, the element
 //! types, the kernels' table, and the CPU half that runs them.
 //!
 //! # Two devices
@@ -30,6 +31,8 @@ pub mod semaphore;
 pub mod fifo;
 
 pub mod proxy;
+
+pub mod communicator;
 
 pub mod collective;
 
