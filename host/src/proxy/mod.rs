@@ -31,7 +31,7 @@ use crate::fifo::Fifo;
 use oversight::Oversight;
 use worker::{Core, Worker};
 
-pub use service::{PortChannel, PortEnd, ProxyOptions, ProxyService};
+pub use service::{PortChannel, ProxyOptions, ProxyService};
 
 /// Does what triggers ask for. All calls come from the proxy's one thread.
 pub trait Handler: Send + 'static {

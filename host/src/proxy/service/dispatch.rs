@@ -21,17 +21,10 @@ pub(super) struct Dispatcher {
 #[derive(Debug, Default)]
 struct State {
     decoder: RequestDecoder,
-    ports: Vec<PortState>,
+    /// Of each port, its flushes under way, in the order in which they were asked for, which is also that of their marks.
+    flushes: Vec<VecDeque<(Mark, Position)>>,
     /// Ports that have flushes under way.
     flushing: Vec<PortId>,
-}
-
-#[derive(Debug, Default)]
-struct PortState {
-    /// Signals sent: what the peer's token is set to.
-    signals: u64,
-    /// Flushes under way, in the order in which they were asked for, which is also that of their marks.
-    flushes: VecDeque<(Mark, Position)>,
 }
 
 impl Dispatcher {
@@ -39,38 +32,37 @@ impl Dispatcher {
         Self { tables, state: Arc::default() }
     }
 
-    /// Forgets half a request and every flush; signals are counted on.
+    /// Forgets half a request and every flush.
     pub(super) fn reset(&self) {
         let mut state = self.lock();
         state.decoder = RequestDecoder::default();
         state.flushing.clear();
-        state.ports.iter_mut().for_each(|port| port.flushes.clear());
+        state.flushes.iter_mut().for_each(VecDeque::clear);
     }
 
     fn perform(&self, state: &mut State, request: Request, position: Position) -> Result<()> {
         let Request { kind, port, .. } = request;
-        let end = self.tables.ports.get(port.number())?;
-        let number = port.number() as usize;
-        if state.ports.len() <= number {
-            state.ports.resize_with(number + 1, PortState::default);
-        }
-        let of_port = &mut state.ports[number];
+        let semaphore = self.tables.ports.get(port.number())?.semaphore();
+        let connection = semaphore.connection();
         if kind.contains(RequestKind::DATA) {
             let destination = self.tables.memories.get(request.destination.number())?;
             let source = self.tables.memories.get(request.source.number())?;
             let (to, from) = (request.destination_offset, request.source_offset);
-            end.connection.write(destination, to, source, from, request.bytes)?;
+            connection.write(destination, to, source, from, request.bytes)?;
         }
         if kind.contains(RequestKind::SIGNAL) {
-            of_port.signals += 1;
-            end.connection.update(&end.peer_token, 0, of_port.signals)?;
+            semaphore.signal()?;
         }
         if kind.contains(RequestKind::FLUSH) {
-            let mark = end.connection.mark()?;
-            if of_port.flushes.is_empty() {
+            let mark = connection.mark()?;
+            let number = port.number() as usize;
+            if state.flushes.len() <= number {
+                state.flushes.resize_with(number + 1, VecDeque::new);
+            }
+            if state.flushes[number].is_empty() {
                 state.flushing.push(port);
             }
-            of_port.flushes.push_back((mark, position));
+            state.flushes[number].push_back((mark, position));
         }
         Ok(())
     }
@@ -92,14 +84,14 @@ impl Handler for Dispatcher {
 
     fn progress(&mut self) -> Result<usize> {
         let mut state = self.lock();
-        let State { ports, flushing, .. } = &mut *state;
+        let State { flushes, flushing, .. } = &mut *state;
         let (mut pending, mut at) = (0, 0);
         while let Some(&port) = flushing.get(at) {
-            let end = self.tables.ports.get(port.number())?;
-            let flushes = &mut ports[port.number() as usize].flushes;
+            let connection = self.tables.ports.get(port.number())?.semaphore().connection();
+            let flushes = &mut flushes[port.number() as usize];
             let mut last = None;
             while let Some(&(mark, position)) = flushes.front() {
-                if !end.connection.is_complete(mark)? {
+                if !connection.is_complete(mark)? {
                     break;
                 }
                 flushes.pop_front();

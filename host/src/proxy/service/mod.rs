@@ -12,17 +12,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use warpwire_device::abi::{MemoryId, PortId, Rank};
+use warpwire_device::abi::{ChannelId, MemoryId, PortId, Rank};
 
 use super::Proxy;
 use crate::device::{Device, Stream};
 use crate::error::Result;
 use crate::fifo::Fifo;
 use crate::memory::RegisteredMemory;
+use crate::semaphore::Semaphore;
 use dispatch::Dispatcher;
-use port::Tables;
+use port::{Port, Tables};
 
-pub use port::{PortChannel, PortEnd};
+pub use port::PortChannel;
 
 /// How a service is made.
 #[derive(Clone, Copy, Debug)]
@@ -77,24 +78,19 @@ impl ProxyService {
         Ok(MemoryId::new(number).unwrap_or_default())
     }
 
-    /// Adds a port, and gives a channel through it. The connection is used once for it, so that what a transport makes at its
-    /// first use (which may wait for the device's kernels) is made now.
+    /// Adds a port over a semaphore, and gives the channel through it, whose number in reports is `id`. The proxy signals the
+    /// peer by the semaphore's connection. That is used once for it now, since what a transport makes at its first use may
+    /// wait for the device's kernels; so ports are added before kernels run that wait for each other.
+    ///
+    /// Several ports may go over one connection: what is asked of them is then ordered with each other.
     ///
     /// # Errors
     ///
     /// [`ProxyError::TableFull`](crate::error::ProxyError::TableFull) from the 1,025th on; the connection's.
-    pub fn add_port(&self, end: PortEnd) -> Result<PortChannel> {
-        let number = self.tables.ports.add(|| {
-            end.connection.update(&end.peer_token, 0, 0)?;
-            Ok(end)
-        })?;
+    pub fn add_port(&self, semaphore: Semaphore, id: ChannelId) -> Result<PortChannel> {
+        let number = self.tables.ports.add(|| Port::new(semaphore, id))?;
         // As for memories.
-        Ok(self.channel(PortId::new(number).unwrap_or_default()))
-    }
-
-    /// A further channel through a port.
-    fn channel(&self, port: PortId) -> PortChannel {
-        PortChannel::new(Arc::clone(&self.tables), port)
+        PortChannel::through(&self.tables, PortId::new(number).unwrap_or_default())
     }
 
     /// See [`Proxy::start`].

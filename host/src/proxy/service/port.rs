@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use warpwire_device::abi::{
     ChannelId, Global, MAX_MEMORIES, MAX_PORTS, MemoryId, PortChannelBaseHandle, PortChannelHandle, PortId,
@@ -9,27 +10,45 @@ use warpwire_device::abi::{
 };
 
 use super::table::Table;
-use crate::connection::Connection;
 use crate::device::{Device, HostBuffer};
 use crate::error::Result;
 use crate::fifo::Fifo;
 use crate::memory::RegisteredMemory;
-use crate::semaphore::SemaphoreSide;
+use crate::semaphore::Semaphore;
 
 /// 8-byte words from one port's count of flushes to the next: a line of the processor's.
 const LINE: usize = 8;
 
-/// One rank's end of a port, given to the proxy.
-#[derive(Clone, Debug)]
-pub struct PortEnd {
-    /// The way to the peer. Several ports may go over one; what is asked of them is then ordered with each other.
-    pub connection: Connection,
-    /// This end's side of the semaphore: what the peer signals.
-    pub own: Arc<SemaphoreSide>,
-    /// The token of the peer's side, which the port signals. It stands at 0, and nobody else signals it.
-    pub peer_token: RegisteredMemory,
-    /// The channel's number, for reports.
-    pub id: ChannelId,
+/// How long a port that goes away waits for what was asked of it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A way to a peer, and the semaphore that is signalled by it.
+#[derive(Debug)]
+pub(super) struct Port {
+    semaphore: Semaphore,
+    id: ChannelId,
+}
+
+impl Port {
+    /// The port over this semaphore, whose connection is used once for it.
+    pub(super) fn new(semaphore: Semaphore, id: ChannelId) -> Result<Self> {
+        semaphore.prepare()?;
+        Ok(Self { semaphore, id })
+    }
+
+    pub(super) fn semaphore(&self) -> &Semaphore {
+        &self.semaphore
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        // The peer is about to be told that nobody signals its token any more.
+        if let Err(error) = self.semaphore.connection().flush(PATIENCE) {
+            tracing::debug!(%error, "a port was dropped with work under way: its connection is closed");
+            self.semaphore.connection().close();
+        }
+    }
 }
 
 /// What the proxy knows, shared with its thread and with the channels.
@@ -38,7 +57,7 @@ pub(super) struct Tables {
     pub(super) rank: Rank,
     pub(super) fifo: Arc<Fifo>,
     pub(super) memories: Table<RegisteredMemory>,
-    pub(super) ports: Table<PortEnd>,
+    pub(super) ports: Table<Port>,
     /// Of each port, the position behind its last flush that is complete, each on a line of its own.
     flushed: HostBuffer<u64>,
 }
@@ -73,38 +92,44 @@ impl Tables {
     }
 }
 
-/// One rank's end of a port channel: what its kernels are given. A cheap clone; the proxy's tables live as long as it does.
+/// One rank's end of a port channel: what its kernels are given. A cheap clone; what it names lives as long as the service or
+/// any channel of it.
 #[derive(Clone, Debug)]
 pub struct PortChannel {
     tables: Arc<Tables>,
-    port: PortId,
+    base: PortChannelBaseHandle,
 }
 
 impl PortChannel {
-    pub(super) fn new(tables: Arc<Tables>, port: PortId) -> Self {
-        Self { tables, port }
+    /// A channel through a port of the table.
+    pub(super) fn through(tables: &Arc<Tables>, port: PortId) -> Result<Self> {
+        let Port { semaphore, id } = tables.ports.get(port.number())?;
+        let base = PortChannelBaseHandle {
+            fifo: tables.fifo.handle(tables.rank, *id),
+            inbound: semaphore.inbound(*id),
+            flushed: tables.flushed(port),
+            port,
+            reserved: 0,
+        };
+        Ok(Self { tables: Arc::clone(tables), base })
     }
 
     /// The port.
     #[must_use]
     pub fn port(&self) -> PortId {
-        self.port
+        self.base.port
+    }
+
+    /// The rank at the other end.
+    #[must_use]
+    pub fn peer(&self) -> Rank {
+        self.base.inbound.peer
     }
 
     /// The handle without memories.
-    ///
-    /// # Errors
-    ///
-    /// None that is known: the port is in its table.
-    pub fn base_handle(&self) -> Result<PortChannelBaseHandle> {
-        let end = self.tables.ports.get(self.port.number())?;
-        Ok(PortChannelBaseHandle {
-            fifo: self.tables.fifo.handle(self.tables.rank, end.id),
-            inbound: end.own.inbound(end.connection.peer(), end.id),
-            flushed: self.tables.flushed(self.port),
-            port: self.port,
-            reserved: 0,
-        })
+    #[must_use]
+    pub fn base_handle(&self) -> PortChannelBaseHandle {
+        self.base
     }
 
     /// The handle with two of the proxy's memories bound: the peer's `destination` and this rank's `source`.
@@ -116,6 +141,6 @@ impl PortChannel {
         for memory in [destination, source] {
             self.tables.memories.get(memory.number())?;
         }
-        Ok(PortChannelHandle { base: self.base_handle()?, destination, source })
+        Ok(PortChannelHandle { base: self.base, destination, source })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use warpwire_device::abi::{MAX_MEMORIES, MAX_PORTS, MemoryId, Rank, WaitError, WaitKind};
+use warpwire_device::abi::{ChannelId, MAX_MEMORIES, MAX_PORTS, MemoryId, Rank, WaitError, WaitKind};
 use warpwire_kernels::fifo::{FifoPush, FifoPushArgs};
 use warpwire_kernels::port::PortCall;
 
@@ -122,7 +122,7 @@ fn a_flush_that_takes_too_long_is_reported() {
         panic!("{error}")
     };
     assert_eq!((outcome, kind), (WaitError::Timeout, WaitKind::Flush));
-    assert_eq!((rank, peer, channel), (Rank(0), Rank(6), port.id()));
+    assert_eq!((rank, peer, channel), (Rank(0), Rank(6), ChannelId(4)));
     assert_eq!((expected, seen), (1, 0));
     port.link.stalled.store(false, Ordering::Relaxed);
     stream.reset().unwrap();
@@ -192,7 +192,7 @@ fn a_trigger_that_is_no_request_is_an_error() {
     let port = rig.port(Rank(1), 0);
     let function = rig.device.load(builtin_module()).unwrap().function::<FifoPush>().unwrap();
     let stream = rig.stream();
-    let fifo = port.channel.base_handle().unwrap().fifo;
+    let fifo = port.channel.base_handle().fifo;
     // Kind 0 twice: two upper halves.
     let args = FifoPushArgs { fifo, policy: stream.policy(Rank(0), LONG), count: 2, sync: 1 };
     // SAFETY: the service and the board outlive the launch, which is waited for below.

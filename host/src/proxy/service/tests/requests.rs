@@ -107,11 +107,7 @@ fn signals_are_counted() {
     // The other direction: what the peer's proxy does to this end's token.
     let stream = rig.stream();
     rig.launch(&stream, &port, Calls::of(PortCall::Wait, 5, 2));
-    // SAFETY: the side's token, which the kernel reads by ordered loads.
-    let token = unsafe { std::sync::atomic::AtomicU64::from_ptr(port.own.token().as_ptr()) };
-    for count in 1..=10 {
-        token.store(count, Ordering::Release);
-    }
+    (1..=10).for_each(|count| port.receive(count));
     stream.synchronize().unwrap();
 }
 

@@ -1,18 +1,20 @@
 //! Ranks of one process with a proxy service, and ports over [`LocalLink`]s.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use warpwire_device::abi::{ChannelId, MemoryId, Pod, Rank};
+use warpwire_device::abi::{ChannelId, MemoryId, Pod, PortChannelHandle, Rank};
 use warpwire_kernels::port::{PortCall, PortRequests, PortRequestsArgs};
 
-use super::super::{PortChannel, PortEnd, ProxyOptions, ProxyService};
+use super::super::{PortChannel, ProxyOptions, ProxyService};
 use super::link::LocalLink;
+use crate::bootstrap::LocalBootstrap;
 use crate::connection::Connection;
 use crate::device::{Buffer, Device, DeviceSelector, LaunchConfig, Stream, builtin_module};
 use crate::error::Result;
-use crate::memory::{RegisteredMemory, Transports};
-use crate::semaphore::SemaphoreSide;
+use crate::memory::{RegisteredMemory, TokenPool, Transports};
+use crate::semaphore::{Lending, Semaphore, SemaphoreSide};
 
 /// Longer than any wait that is met.
 pub(super) const LONG: Duration = Duration::from_secs(60);
@@ -25,15 +27,14 @@ pub(super) fn cpu() -> Device {
 pub(super) struct Rig {
     pub(super) device: Device,
     pub(super) service: ProxyService,
+    lending: Arc<Lending>,
 }
 
 /// A port of the rig's, and what lies at its other end.
 pub(super) struct Port {
     pub(super) channel: PortChannel,
     pub(super) link: Arc<LocalLink>,
-    pub(super) peer: Arc<SemaphoreSide>,
-    pub(super) own: Arc<SemaphoreSide>,
-    id: ChannelId,
+    peer: SemaphoreSide,
 }
 
 /// A launch of `PortRequests`.
@@ -61,7 +62,10 @@ impl Rig {
         let device = cpu();
         let service = ProxyService::new(&device, Rank(0), ProxyOptions { fifo_capacity }).unwrap();
         service.start().unwrap();
-        Self { device, service }
+        // Its peers are not there: they never let go of a slot.
+        let alone = LocalBootstrap::group(1).unwrap().remove(0);
+        let lending = Lending::new(Arc::new(alone), TokenPool::new(&device));
+        Self { device, service, lending }
     }
 
     pub(super) fn add<T: Pod>(&self, buffer: &Buffer<T>) -> MemoryId {
@@ -74,16 +78,12 @@ impl Rig {
 
     pub(super) fn try_port(&self, peer: Rank, id: u32) -> Result<Port> {
         let link = Arc::new(LocalLink::new(peer));
-        let side = || SemaphoreSide::new(&self.device).map(Arc::new);
-        let (own, of_peer, id) = (side()?, side()?, ChannelId(id));
-        let peer_token = of_peer.register_token(Transports::ETHERNET)?;
-        let end = PortEnd {
-            connection: Connection::over(Arc::clone(&link) as Arc<_>),
-            own: Arc::clone(&own),
-            peer_token,
-            id,
-        };
-        Ok(Port { channel: self.service.add_port(end)?, link, peer: of_peer, own, id })
+        let of_peer = SemaphoreSide::new(&self.device)?;
+        let token = of_peer.register_token(Transports::ETHERNET)?;
+        let loan = self.lending.lend(peer, Transports::ETHERNET)?;
+        let semaphore = Semaphore::new(Connection::over(Arc::clone(&link) as Arc<_>), token, loan);
+        let channel = self.service.add_port(semaphore, ChannelId(id))?;
+        Ok(Port { channel, link, peer: of_peer })
     }
 
     /// A stream that the service watches.
@@ -96,13 +96,9 @@ impl Rig {
     /// Queues the calls, through a handle that may name memories that are not there.
     pub(super) fn launch(&self, stream: &Stream, port: &Port, calls: Calls) {
         let function = self.device.load(builtin_module()).unwrap().function::<PortRequests>().unwrap();
-        let base = port.channel.base_handle().unwrap();
+        let base = port.channel.base_handle();
         let args = PortRequestsArgs {
-            channel: warpwire_device::abi::PortChannelHandle {
-                base,
-                destination: calls.to.0,
-                source: calls.from.0,
-            },
+            channel: PortChannelHandle { base, destination: calls.to.0, source: calls.from.0 },
             policy: stream.policy(Rank(0), calls.timeout),
             destination_offset: calls.to.1,
             source_offset: calls.from.1,
@@ -125,14 +121,15 @@ impl Rig {
 impl Port {
     /// Signals that the peer has received.
     pub(super) fn signals(&self) -> u64 {
-        // SAFETY: the side's token, which the link writes by atomics.
-        let token = unsafe { std::sync::atomic::AtomicU64::from_ptr(self.peer.token().as_ptr()) };
-        token.load(std::sync::atomic::Ordering::Acquire)
+        // SAFETY: the side's token, which the link writes by atomics, and which lives as long as `self`.
+        unsafe { AtomicU64::from_ptr(self.peer.token().as_ptr()) }.load(Ordering::Acquire)
     }
 
-    /// The channel's number.
-    pub(super) fn id(&self) -> ChannelId {
-        self.id
+    /// Does what the peer's signals do to this end, until there were `count` of them.
+    pub(super) fn receive(&self, count: u64) {
+        let token = self.channel.base_handle().inbound.token;
+        // SAFETY: this end's token, which the kernels read by ordered loads, and which lives as long as the channel.
+        unsafe { AtomicU64::from_ptr(token.as_ptr()) }.store(count, Ordering::Release);
     }
 }
 
