@@ -224,27 +224,35 @@ const_assert_eq!(size_of::<PortAllGatherArgs>(), 48 + 24 + 72 * 40 + 24);
 const_assert_eq!(offset_of!(PortAllGatherArgs, peers), 72);
 
 kernel! {
-    /// Gathers every rank's bytes in every rank's buffer, in place: each thread puts this rank's to its share of the peers,
-    /// signals, waits until its put is complete, and waits for the peer's signal. One block, any number of threads.
+    /// Gathers every rank's bytes in every rank's buffer, in place: each thread puts this rank's to its share of the peers, with
+    /// a signal, and then waits for each until its put is complete and its signal is there. One block, any number of threads.
     pub struct PortAllGather = "warpwire_port_all_gather", max_threads = 128, min_blocks = 1;
     unsafe fn(args: PortAllGatherArgs) {
         // SAFETY: the launch's contract: the board is mapped and live.
         let policy = unsafe { Policy::new(args.policy) };
         let offset = u64::from(args.rank) * args.bytes;
-        let mut step = 1 + Block.rank();
-        while step < args.ranks {
+        let channel = |step: u32| {
             // Each rank begins with another peer.
             let sum = args.rank + step;
             let peer = if sum < args.ranks { sum } else { sum - args.ranks };
             // SAFETY: a rank of the group's, which has an entry in the table.
             let entry: PortPeer = unsafe { rank_entry!(args, PortAllGatherArgs, peers, peer) };
             // SAFETY: the launch's contract: the words of every peer's channel are mapped and live.
-            let channel = unsafe { PortChannel::new(entry.channel(args.fifo, args.source)) };
-            let gathered = channel
-                .put_with_signal_and_flush(offset, offset, args.bytes, &policy)
-                .and_then(|()| channel.wait(policy.patience()));
-            // A failed wait has left its report; the kernel just ends.
-            if gathered.is_err() {
+            unsafe { PortChannel::new(entry.channel(args.fifo, args.source)) }
+        };
+        // All puts before the first wait: a peer may come to this rank's share last.
+        let mut step = 1 + Block.rank();
+        while step < args.ranks {
+            // A failed wait has left its report; the kernel just ends, here and below.
+            if channel(step).put_with_signal(offset, offset, args.bytes, &policy).is_err() {
+                return;
+            }
+            step += Block.size();
+        }
+        step = 1 + Block.rank();
+        while step < args.ranks {
+            let channel = channel(step);
+            if channel.flush(&policy).and_then(|()| channel.wait(policy.patience())).is_err() {
                 return;
             }
             step += Block.size();

@@ -9,6 +9,7 @@ mod exchange;
 mod failures;
 mod jobs;
 mod lending;
+mod ports;
 mod processes;
 
 /// What the children of this program do: see `processes`.

@@ -12,10 +12,11 @@ use crate::channels::{
     bounce_with_everybody, launch_wait, the_host_signals_the_peers_kernel, written_pieces_arrive_in_order,
 };
 use crate::jobs::{LONG, channel, connect, cpu};
+use crate::ports;
 use crate::process::{Child, command, hear_parent, tell_parent};
 
 /// The processes of a job, by rank, that each do `what`. Rank 0 takes a port of its own and says where it is.
-fn start(what: &str, size: usize) -> Vec<Child> {
+pub fn start(what: &str, size: usize) -> Vec<Child> {
     start_with(what, size, |_| Vec::new())
 }
 
@@ -64,6 +65,8 @@ pub fn play(role: &str) {
             the_host_signals_the_peers_kernel(&communicator);
             written_pieces_arrive_in_order(&communicator);
         }
+        "gather through ports" => ports::gather(&communicator),
+        "bounce through ports" => ports::bounce(&communicator),
         "all-reduce" => every_element_is_the_sum(&communicator),
         "miss a rank" => miss_a_rank(&communicator),
         "lose a peer" => lose_a_peer(&communicator),
