@@ -29,7 +29,7 @@
 //! policy's whole limit, or that the launch was aborted.
 
 use crate::abi::{FifoHandle, Global, Position, Trigger, WaitError, WaitKind, WaitSite};
-use crate::arch::{AcqRel, Acquire, Gpu, Relaxed, Release, Sys};
+use crate::arch::{self, AcqRel, Acquire, Gpu, Relaxed, Release, Sys};
 use crate::mem::{Mapped, Pairs, Word};
 use crate::spin::{self, Look, Patience, reached};
 
@@ -90,8 +90,10 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
     ///
     /// [`WaitError`], with a report on the board; the FIFO has to be reset then (see the module).
     #[inline(always)]
-    pub fn push(&self, trigger: Trigger, patience: impl Patience + Copy) -> Result<Position, WaitError> {
-        self.push_behind(None, trigger, patience)
+    pub fn push(&self, trigger: Trigger, patience: impl Patience) -> Result<Position, WaitError> {
+        let (cached, position) = self.reserve(1);
+        self.write(position, cached, trigger, patience)?;
+        Ok(Position(position))
     }
 
     /// As [`Producer::push`], with another trigger right ahead of it where there is one: no other's comes between the two.
@@ -107,17 +109,30 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
         trigger: Trigger,
         patience: impl Patience + Copy,
     ) -> Result<Position, WaitError> {
+        let mut left = if ahead.is_some() { 2 } else { 1 };
+        let (cached, mut position) = self.reserve(left);
+        let mut next = ahead.unwrap_or(trigger);
+        loop {
+            self.write(position, cached, next, patience)?;
+            // Counted so that the compiler makes no second copy of the write for the second trigger.
+            left = arch::advance(left, u64::MAX);
+            if left == 0 {
+                return Ok(Position(position));
+            }
+            position = position.wrapping_add(1);
+            next = trigger;
+        }
+    }
+
+    /// Takes `count` positions in a row, and publishes the calling thread's writes before to whoever sees its slots written
+    /// behind. Gives the cached tail and the first position.
+    #[inline(always)]
+    fn reserve(&self, count: u64) -> (u64, u64) {
         let cached = self.tail_cache.load::<Relaxed, Gpu>();
-        let count = if ahead.is_some() { 2 } else { 1 };
-        let mut position = self.head.fetch_add::<Relaxed, Gpu>(count);
+        let position = self.head.fetch_add::<Relaxed, Gpu>(count);
         // Releases what the thread wrote before, and acquires what the cached tail stands for: see the module.
         W::fence::<AcqRel, Sys>();
-        if let Some(ahead) = ahead {
-            self.write(position, cached, ahead, patience)?;
-            position = position.wrapping_add(1);
-        }
-        self.write(position, cached, trigger, patience)?;
-        Ok(Position(position))
+        (cached, position)
     }
 
     /// Writes the slot with a position that is the caller's, when the ring has room for it.

@@ -61,10 +61,10 @@ impl PortChannelBase {
         }
     }
 
+    /// Asks for something that takes no data, and so one trigger.
     #[inline(always)]
-    fn push(&self, request: Request, policy: &Policy) -> Result<Position, WaitError> {
-        let upper = request.is_wide().then(|| request.upper());
-        self.fifo.push_behind(upper, request.trigger(), policy.patience())
+    fn ask(&self, kind: RequestKind, policy: &Policy) -> Result<Position, WaitError> {
+        self.fifo.push(Request::without_data(kind, self.port).trigger(), policy.patience())
     }
 
     #[inline(always)]
@@ -85,7 +85,8 @@ impl PortChannelBase {
             source_offset: source.offset,
             bytes,
         };
-        self.push(request, policy)
+        let upper = request.is_wide().then(|| request.upper());
+        self.fifo.push_behind(upper, request.trigger(), policy.patience())
     }
 
     /// Asks for a copy of `bytes` bytes from this rank's memory to the peer's. Called by a thread.
@@ -138,7 +139,7 @@ impl PortChannelBase {
     /// As for [`PortChannelBase::put`].
     #[inline(always)]
     pub fn signal(&self, policy: &Policy) -> Result<Position, WaitError> {
-        self.push(Request::without_data(RequestKind::SIGNAL, self.port), policy)
+        self.ask(RequestKind::SIGNAL, policy)
     }
 
     /// Waits until everything asked of the port before is complete: it is in the peer's memory, and its sources may be written
@@ -149,7 +150,7 @@ impl PortChannelBase {
     /// As for [`PortChannelBase::put`]; [`WaitError`] where the flush was not complete in time, with a report on the board.
     #[inline(always)]
     pub fn flush(&self, policy: &Policy) -> Result<(), WaitError> {
-        let position = self.push(Request::without_data(RequestKind::FLUSH, self.port), policy)?;
+        let position = self.ask(RequestKind::FLUSH, policy)?;
         self.wait_flushed(position, policy.patience())
     }
 
