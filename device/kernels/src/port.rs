@@ -87,10 +87,12 @@ pub struct PortPingPongArgs {
     pub channel: PortChannelHandle,
     /// The launch's waits.
     pub policy: PolicyHandle,
-    /// What this end sends: the channel's source.
+    /// What this end sends: the beginning of the channel's source.
     pub outbox: Global<u32>,
-    /// Where the other's messages arrive: the destination of the other end's channel.
+    /// Where the other's messages arrive.
     pub inbox: Global<u32>,
+    /// Where in the channel's destination the other's inbox lies, in bytes.
+    pub inbox_offset: u64,
     /// How many 32-bit words this end saw that were not this round's, 0 at first. Null: nothing is checked, the messages are
     /// sent as they are.
     pub wrong: Global<u32>,
@@ -105,7 +107,7 @@ pub struct PortPingPongArgs {
     /// Padding, 0.
     pub reserved: u32,
 }
-const_assert_eq!(size_of::<PortPingPongArgs>(), 168);
+const_assert_eq!(size_of::<PortPingPongArgs>(), 176);
 const_assert_eq!(offset_of!(PortPingPongArgs, policy), 96);
 
 kernel! {
@@ -135,9 +137,9 @@ kernel! {
             let sent = if !Block.is_leader() {
                 Ok(())
             } else if args.flush != 0 {
-                channel.put_with_signal_and_flush(0, 0, args.bytes, &policy)
+                channel.put_with_signal_and_flush(args.inbox_offset, 0, args.bytes, &policy)
             } else {
-                channel.put_with_signal(0, 0, args.bytes, &policy).map(drop)
+                channel.put_with_signal(args.inbox_offset, 0, args.bytes, &policy).map(drop)
             };
             Block.agree(sent)
         };

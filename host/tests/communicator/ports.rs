@@ -144,13 +144,13 @@ pub fn bounce(communicator: &Communicator) {
     let ports = Ports::new(communicator, 2 * BYTES);
     let wrong: Buffer<u32> = communicator.device().allocate(1).unwrap();
     for (flush, threads, rounds) in [(1, 64, 60), (0, 1, 20), (0, 96, 60)] {
-        // Both ends' outboxes lie at the front; the kernel's puts go to the same place of the peer's memory, so each end reads
-        // what came where it writes what goes: it is filled anew after it has been looked at.
         let args = PortPingPongArgs {
             channel: ports.channel(peer).handle(ports.memory(peer), ports.memory(own)).unwrap(),
             policy: ports.stream.policy(own, LONG),
+            // The outbox, then the inbox.
             outbox: ports.buffer.address().cast(),
-            inbox: ports.buffer.address().cast(),
+            inbox: ports.buffer.address().add(BYTES as u64).cast(),
+            inbox_offset: BYTES as u64,
             wrong: wrong.address(),
             bytes: BYTES as u64,
             end: own.0,
