@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
 use warpwire::abi::{ChannelId, MemoryId, PortChannelHandle, Rank};
-use warpwire::bootstrap::{LocalBootstrap, Tag};
+use warpwire::bootstrap::{Group, LocalBootstrap, Tag};
 use warpwire::communicator::Communicator;
 use warpwire::connection::EndpointConfig;
 use warpwire::device::{Buffer, Device, LaunchConfig, Stream};
@@ -63,7 +63,7 @@ struct End {
 
 impl End {
     /// The rank's end of a channel between buffers of `len` bytes. Collective.
-    fn new(bootstrap: LocalBootstrap, device: &Device, len: usize) -> anyhow::Result<Self> {
+    fn new(bootstrap: Group, device: &Device, len: usize) -> anyhow::Result<Self> {
         let communicator = Communicator::new(Arc::new(bootstrap), device)?;
         let (own, peer) = (communicator.rank(), Rank(1 - communicator.rank().0));
         let buffer = device.allocate_shareable(len)?;
@@ -85,10 +85,11 @@ impl End {
 
     /// Both ends, each set up by a thread of its own.
     fn pair(bench: &Bench, len: usize) -> anyhow::Result<Rc<[Self; 2]>> {
+        let device = &bench.device;
         let ends = thread::scope(|scope| {
             let ranks = LocalBootstrap::group(2)?.into_iter();
             let threads: Vec<_> =
-                ranks.map(|rank| scope.spawn(|| Self::new(rank, &bench.device, len))).collect();
+                ranks.map(|rank| scope.spawn(move || Self::new(rank, device, len))).collect();
             let join = |thread: thread::ScopedJoinHandle<'_, anyhow::Result<Self>>| {
                 thread.join().map_err(|_| anyhow!("setting up a rank panicked"))?
             };
@@ -154,10 +155,9 @@ fn puts(bench: &Bench, bytes: u64) -> anyhow::Result<Vec<Contestant<'_>>> {
     let pair = End::pair(bench, bytes as usize)?;
     let mut contestants = Vec::new();
     for entry in bench.entries::<PortRequests>()? {
-        let pair = Rc::clone(&pair);
-        let who = entry.who;
+        let (who, of_run) = (entry.who, Rc::clone(&pair));
         let run = move || -> anyhow::Result<f64> {
-            let [sender, _] = &*pair;
+            let [sender, _] = &*of_run;
             let args = PortRequestsArgs {
                 channel: sender.channel,
                 policy: sender.stream.policy(Rank(0), bench.patience()),
