@@ -8,51 +8,8 @@ use warpwire::communicator::Communicator;
 use warpwire::error::CommunicatorError;
 use warpwire::{Error, ErrorKind};
 
-use crate::jobs::{LONG, cpu, each, failure, with_bootstraps};
-
-/// Integers that a sum over any number of ranks holds exactly.
-fn element(rank: usize, i: usize, round: usize) -> f32 {
-    ((i * 7 + rank * 31 + round * 13) % 1021) as f32 - 300.0
-}
-
-/// What stands behind both buffers.
-const GUARD: f32 = -12345.0;
-
-/// One round of `count` elements on a stream of its own; every element is looked at.
-fn round(communicator: &Communicator, group: &AllReduce, count: usize, round: usize, in_place: bool) {
-    let (own, device) = (communicator.rank(), communicator.device());
-    let buffer = || device.allocate::<f32>(count + 3).unwrap();
-    let (input, output) = (buffer(), buffer());
-    let mut values: Vec<f32> = (0..count).map(|i| element(own.0 as usize, i, round)).collect();
-    values.extend([GUARD; 3]);
-    input.write(&values).unwrap();
-    output.write(&vec![GUARD; count + 3]).unwrap();
-    let stream = communicator.context().stream().unwrap();
-    let result = if in_place { &input } else { &output };
-    let operands = Operands { input: input.address(), output: result.address(), count };
-    // SAFETY: the buffers live until the stream is synchronized below, the group longer.
-    unsafe { group.enqueue(own, &stream, operands, LONG) }.unwrap();
-    stream.synchronize().unwrap();
-    let seen = result.read().unwrap();
-    for (i, seen) in seen[..count].iter().enumerate() {
-        let expected: f32 = (0..communicator.size()).map(|rank| element(rank, i, round)).sum();
-        assert_eq!(*seen, expected, "element {i} of {count} on {own:?} in round {round}");
-    }
-    assert_eq!(seen[count..], [GUARD; 3], "written behind the end");
-    if !in_place {
-        assert_eq!(input.read().unwrap(), values, "the input was written to");
-    }
-}
-
-/// Rounds of many sizes, in and out of place.
-pub fn every_element_is_the_sum(communicator: &Communicator) {
-    let group = AllReduce::across(communicator, 5003).unwrap();
-    assert_eq!(group.ranks(), communicator.size());
-    for (at, count) in [1, 2, 3, 5, 257, 1024, 5003, 4, 1].into_iter().enumerate() {
-        round(communicator, &group, count, at, at % 3 == 2);
-    }
-    communicator.barrier().unwrap();
-}
+use crate::exercises::{every_element_is_the_sum, round};
+use crate::jobs::{LONG, device, each, failure, with_bootstraps};
 
 #[test]
 fn ranks_with_devices_of_their_own() {
@@ -63,7 +20,7 @@ fn ranks_with_devices_of_their_own() {
 
 #[test]
 fn ranks_that_share_a_device() {
-    let shared = cpu();
+    let shared = device();
     with_bootstraps(&["here"; 3], |bootstrap| {
         let communicator = Communicator::new(bootstrap, &shared).unwrap();
         every_element_is_the_sum(&communicator);

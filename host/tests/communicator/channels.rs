@@ -1,75 +1,22 @@
 //! Puts and signals through channels, and what a connection does for the host.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use warpwire::abi::{ChannelId, Global, OutboundHandle, Rank, SemaphoreHandle};
-use warpwire::bootstrap::Tag;
-use warpwire::channel::BoundMemoryChannel;
+use warpwire::abi::{ChannelId, Global, Rank};
+use warpwire::bootstrap::{Colour, Tag};
 use warpwire::communicator::Communicator;
-use warpwire::connection::Connection;
-use warpwire::device::{Buffer, LaunchConfig, Stream, builtin_module};
 use warpwire::error::{CommunicatorError, ConnectionError};
 use warpwire::memory::{RegisteredMemory, Transports};
 use warpwire::{Error, ErrorKind};
-use warpwire_kernels::ping_pong::{PutPingPong, PutPingPongArgs, SemaphorePingPong, SemaphorePingPongArgs};
 
-use crate::jobs::{LONG, channel, connect, cpu, each, failure, other, with_bootstraps};
-
-/// One channel's end, and what its kernel needs.
-struct End {
-    channel: BoundMemoryChannel,
-    stream: Stream,
-    wrong: Buffer<u32>,
-}
-
-impl End {
-    fn new(communicator: &Communicator, connection: &Connection, id: u32, bytes: usize) -> Self {
-        let (device, peer, tag) = (communicator.device(), connection.peer(), Tag(1000 + u64::from(id)));
-        let register = || {
-            let buffer: Buffer<u8> = device.allocate_shareable(bytes).unwrap();
-            communicator.register_memory(&buffer, Transports::CUDA_IPC).unwrap()
-        };
-        let (local, inbox) = (register(), register());
-        communicator.send_memory(&inbox, peer, tag).unwrap();
-        let remote = communicator.recv_memory(peer, tag).unwrap().wait(LONG).unwrap();
-        let channel = channel(communicator, connection, id).bind(&local, &remote, Some(&inbox)).unwrap();
-        let stream = communicator.context().stream().unwrap();
-        Self { channel, stream, wrong: device.allocate(2).unwrap() }
-    }
-}
-
-/// Messages of `bytes` bytes go to and fro through `per_peer` channels between any two ranks, all at once, and every word of
-/// every message is looked at.
-pub fn bounce_with_everybody(communicator: &Communicator, per_peer: u32, bytes: usize, rounds: u32) {
-    let (own, device) = (communicator.rank(), communicator.device());
-    let function = device.load(builtin_module()).unwrap().function::<PutPingPong>().unwrap();
-    let mut ends = Vec::new();
-    for peer in (0..communicator.size() as u32).map(Rank).filter(|peer| *peer != own) {
-        let connection = connect(communicator, peer);
-        ends.extend((0..per_peer).map(|id| End::new(communicator, &connection, id, bytes)));
-    }
-    let config = LaunchConfig::new(1, 32).concurrent(ends.len() as u32);
-    for End { channel, stream, wrong } in &ends {
-        let args = PutPingPongArgs {
-            ends: [channel.handle(); 2],
-            policy: stream.policy(own, LONG),
-            bytes: bytes as u64,
-            wrong: wrong.address(),
-            first_end: u32::from(own > channel.channel().peer()),
-            rounds,
-        };
-        // SAFETY: the memories, the channels, the counts and the streams live until all are synchronized below.
-        unsafe { stream.launch(&function, config, args) }.unwrap();
-    }
-    for End { channel, stream, wrong } in &ends {
-        stream.synchronize().unwrap();
-        let channel = channel.channel();
-        assert_eq!(wrong.read().unwrap(), [0, 0], "{own:?} with {:?}, {:?}", channel.peer(), channel.id());
-    }
-    communicator.barrier().unwrap();
-}
+use crate::exercises::{
+    bounce_with_everybody, the_host_signals_the_peers_kernel, wait_in_a_kernel,
+    written_pieces_arrive_in_order,
+};
+use crate::jobs::{LONG, channel, connect, device, each, failure, other, with_bootstraps};
 
 /// The word at an address of this process.
 fn word(address: Global<u64>) -> &'static AtomicU64 {
@@ -83,82 +30,6 @@ fn wait_for(word: &AtomicU64, value: u64) {
         assert!(begun.elapsed() < LONG, "{value} never came");
         thread::yield_now();
     }
-}
-
-/// Rank 0's host signals a kernel of rank 1's, behind what it has written.
-pub fn the_host_signals_the_peers_kernel(communicator: &Communicator) {
-    const SIGNALS: u32 = 20;
-    let (device, peer) = (communicator.device(), other(communicator));
-    let connection = connect(communicator, peer);
-    let semaphore = communicator.build_semaphore(&connection, Tag(1)).unwrap().wait(LONG).unwrap();
-    if communicator.rank() == Rank(0) {
-        (0..SIGNALS).for_each(|_| semaphore.signal().unwrap());
-        connection.flush(LONG).unwrap();
-    } else {
-        let stream = communicator.context().stream().unwrap();
-        let function = device.load(builtin_module()).unwrap().function::<SemaphorePingPong>().unwrap();
-        let answers = device.allocate::<u64>(1).unwrap();
-        let end = SemaphoreHandle {
-            inbound: semaphore.host_handle(ChannelId(4)).inbound,
-            outbound: OutboundHandle { token: answers.address() },
-        };
-        let args = SemaphorePingPongArgs {
-            ends: [end; 2],
-            policy: stream.policy(Rank(1), LONG),
-            first_end: 1,
-            rounds: SIGNALS,
-            relaxed: 0,
-            reserved: 0,
-        };
-        // SAFETY: semaphore, answers and stream live until it is synchronized.
-        unsafe { stream.launch(&function, LaunchConfig::new(1, 1).concurrent(1), args) }.unwrap();
-        stream.synchronize().unwrap();
-        assert_eq!(answers.read().unwrap(), [u64::from(SIGNALS)]);
-        assert_eq!(word(semaphore.inbound(ChannelId(4)).token).load(Ordering::Acquire), u64::from(SIGNALS));
-    }
-    communicator.barrier().unwrap();
-}
-
-/// Each rank writes into the other's memory, at odd offsets, and sets a word behind each piece.
-pub fn written_pieces_arrive_in_order(communicator: &Communicator) {
-    const BYTES: usize = 100_003;
-    let (device, peer, own) = (communicator.device(), other(communicator), communicator.rank().0 as u8);
-    let connection = connect(communicator, peer);
-    let (source, inbox) =
-        (device.allocate_shareable::<u8>(BYTES).unwrap(), device.allocate_shareable::<u8>(BYTES).unwrap());
-    let done = device.allocate_shareable::<u64>(1).unwrap();
-    let pattern = |rank: u8| -> Vec<u8> { (0..BYTES).map(|i| (i % 241) as u8 ^ rank).collect() };
-    source.write(&pattern(own)).unwrap();
-    let register = |buffer| communicator.register_memory(buffer, Transports::CUDA_IPC).unwrap();
-    let (source, mine) = (register(&source), register(&inbox));
-    let my_word = communicator.register_memory(&done, Transports::CUDA_IPC).unwrap();
-    communicator.send_memory(&mine, peer, Tag(1)).unwrap();
-    communicator.send_memory(&my_word, peer, Tag(2)).unwrap();
-    let receive = |tag| communicator.recv_memory(peer, Tag(tag)).unwrap().wait(LONG).unwrap();
-    let (theirs, their_word) = (receive(1), receive(2));
-    let (mut at, mut pieces) = (0, 0);
-    for length in [1, 2, 3, 1000, 4097, 65_537, 7].into_iter().chain([29_356]) {
-        connection.write(&theirs, at, &source, at, length).unwrap();
-        at += length;
-        pieces += 1;
-        connection.update(&their_word, 0, at).unwrap();
-    }
-    assert_eq!((at, pieces), (BYTES as u64, 8));
-    let mark = connection.mark().unwrap();
-    // What the peer has said to be there is there, long before all of it is.
-    let expected = pattern(1 - own);
-    let seen_word = word(done.address());
-    let (mut seen, mut bytes) = (0, vec![0; BYTES]);
-    while seen < BYTES as u64 {
-        wait_for(seen_word, seen + 1);
-        seen = seen_word.load(Ordering::Acquire);
-        let piece = &mut bytes[..seen as usize];
-        inbox.read_at(0, piece).unwrap();
-        assert!(*piece == expected[..seen as usize], "of the first {seen}");
-    }
-    connection.flush(LONG).unwrap();
-    assert!(connection.is_complete(mark).unwrap());
-    communicator.barrier().unwrap();
 }
 
 #[test]
@@ -227,11 +98,8 @@ fn a_silent_peer_is_named_with_its_channel() {
         let peer = other(&communicator);
         let channel = channel(&communicator, &connect(&communicator, peer), 77);
         if communicator.rank() == Rank(0) {
-            let error = wait_in_a_kernel(
-                &communicator,
-                &channel.base_handle().semaphore,
-                std::time::Duration::from_millis(30),
-            );
+            let error =
+                wait_in_a_kernel(&communicator, &channel.base_handle().semaphore, Duration::from_millis(30));
             let text = error.to_string();
             assert!(
                 matches!(
@@ -249,46 +117,12 @@ fn a_silent_peer_is_named_with_its_channel() {
     });
 }
 
-/// What a kernel's wait for a signal ends with, where it fails.
-pub fn wait_in_a_kernel(
-    communicator: &Communicator,
-    end: &SemaphoreHandle,
-    timeout: std::time::Duration,
-) -> Error {
-    let stream = communicator.context().stream().unwrap();
-    launch_wait(communicator, &stream, end, timeout);
-    stream.synchronize().unwrap_err()
-}
-
-/// Queues a kernel that waits for one signal.
-pub fn launch_wait(
-    communicator: &Communicator,
-    stream: &Stream,
-    end: &SemaphoreHandle,
-    timeout: std::time::Duration,
-) {
-    let module = communicator.device().load(builtin_module()).unwrap();
-    let function = module.function::<SemaphorePingPong>().unwrap();
-    let args = SemaphorePingPongArgs {
-        ends: [*end; 2],
-        policy: stream.policy(communicator.rank(), timeout),
-        first_end: 1,
-        rounds: 1,
-        relaxed: 0,
-        reserved: 0,
-    };
-    // SAFETY: the callers keep the semaphore until the stream is synchronized.
-    unsafe { stream.launch(&function, LaunchConfig::new(1, 1).concurrent(1), args) }.unwrap();
-}
-
 /// C29: groups that overlap: a signal between two ranks of one ends no wait of the other's.
 #[test]
 fn signals_of_overlapping_groups_do_not_meet() {
     with_bootstraps(&["here"; 3], |bootstrap| {
-        use warpwire::bootstrap::{Bootstrap, Colour};
-        let bootstrap: std::sync::Arc<dyn Bootstrap> = bootstrap;
-        let device = cpu();
-        let all = Communicator::new(std::sync::Arc::clone(&bootstrap), &device).unwrap();
+        let device = device();
+        let all = Communicator::new(Arc::clone(&bootstrap), &device).unwrap();
         let colour = (bootstrap.rank() != Rank(1)).then_some(Colour(3));
         // Ranks 0 and 2 of all are 0 and 1 of the pair.
         let pair =
@@ -306,11 +140,8 @@ fn signals_of_overlapping_groups_do_not_meet() {
                 wait_for(word(token.inbound.token), 1);
                 // Rank 2 of all waits in vain for rank 1, whose number is that of rank 2 in the pair, and for rank 0.
                 for channel in &of_all {
-                    let error = wait_in_a_kernel(
-                        &all,
-                        &channel.base_handle().semaphore,
-                        std::time::Duration::from_millis(30),
-                    );
+                    let error =
+                        wait_in_a_kernel(&all, &channel.base_handle().semaphore, Duration::from_millis(30));
                     assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
                 }
             }

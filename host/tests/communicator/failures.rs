@@ -10,8 +10,8 @@ use warpwire::communicator::Communicator;
 use warpwire::error::ConnectionError;
 use warpwire::{Error, ErrorKind};
 
-use crate::channels::launch_wait;
-use crate::jobs::{LONG, channel, connect, cpu, each, other, with_bootstraps};
+use crate::exercises::{launch_wait, memory};
+use crate::jobs::{LONG, channel, connect, device, each, other, with_bootstraps};
 
 fn aborted(error: &Error) {
     assert!(matches!(error, Error::WaitFailed { outcome: WaitError::Aborted, .. }), "{error}");
@@ -31,8 +31,7 @@ fn an_abort_ends_kernels_calls_and_connections() {
             return;
         }
         let stream = communicator.context().stream().unwrap();
-        // No deadline: nothing but the abort ends it.
-        launch_wait(&communicator, &stream, &channel.base_handle().semaphore, Duration::MAX);
+        launch_wait(&communicator, &stream, &channel.base_handle().semaphore, LONG);
         thread::scope(|scope| {
             let (communicator, mut pending) =
                 (&communicator, communicator.recv_memory(peer, Tag(9)).unwrap());
@@ -45,21 +44,9 @@ fn an_abort_ends_kernels_calls_and_connections() {
         let error = connection.flush(LONG).unwrap_err();
         assert!(matches!(error, Error::Connection(ConnectionError::Closed { peer: Rank(1), .. })), "{error}");
         assert_eq!(communicator.barrier().unwrap_err().kind(), ErrorKind::Aborted);
-        assert_eq!(communicator.send_memory_error(), ErrorKind::Aborted);
+        let kept = memory(&communicator, 1, 0);
+        assert_eq!(communicator.send_memory(&kept, peer, Tag(1)).unwrap_err().kind(), ErrorKind::Aborted);
     });
-}
-
-/// What sending memory fails with.
-trait SendMemory {
-    fn send_memory_error(&self) -> ErrorKind;
-}
-
-impl SendMemory for Communicator {
-    fn send_memory_error(&self) -> ErrorKind {
-        let buffer = self.device().allocate_shareable::<u8>(1).unwrap();
-        let memory = self.register_memory(&buffer, warpwire::memory::Transports::CUDA_IPC).unwrap();
-        self.send_memory(&memory, Rank(1), Tag(1)).unwrap_err().kind()
-    }
 }
 
 /// The channel lives on; the kernels that wait do not.
@@ -71,8 +58,8 @@ fn the_drop_of_the_last_communicator_ends_kernels_that_wait() {
         let plain = communicator.device().stream().unwrap();
         communicator.context().watch(&plain);
         let clone = communicator.clone();
-        launch_wait(&communicator, &stream, &channel.base_handle().semaphore, Duration::MAX);
-        launch_wait(&communicator, &plain, &channel.base_handle().semaphore, Duration::MAX);
+        launch_wait(&communicator, &stream, &channel.base_handle().semaphore, LONG);
+        launch_wait(&communicator, &plain, &channel.base_handle().semaphore, LONG);
         communicator.barrier().unwrap();
         drop(communicator);
         assert!(!stream.is_idle().unwrap(), "a clone is left");
@@ -101,7 +88,7 @@ fn a_rank_that_is_gone_before_the_communicator_is_made_is_named() {
         if bootstrap.rank() == Rank(2) {
             return None;
         }
-        Some(Communicator::new(Arc::clone(&bootstrap), &cpu()).unwrap_err())
+        Some(Communicator::new(Arc::clone(&bootstrap), &device()).unwrap_err())
     });
     for error in errors.into_iter().flatten() {
         assert_eq!(error.kind(), ErrorKind::PeerLost, "{error}");

@@ -9,20 +9,21 @@ use warpwire::bootstrap::{Bootstrap, HostId, LocalBootstrap, Tag};
 use warpwire::channel::MemoryChannel;
 use warpwire::communicator::Communicator;
 use warpwire::connection::{Connection, EndpointConfig};
-use warpwire::device::{Device, DeviceSelector};
+use warpwire::device::Device;
 use warpwire::error::{CommunicatorError, ConnectionError};
 use warpwire::{Error, Result};
 
 /// Longer than any step of a test that goes well.
 pub const LONG: Duration = Duration::from_secs(60);
 
-pub fn cpu() -> Device {
-    Device::open(DeviceSelector::Cpu).unwrap()
+/// A device of the kind that this program tests with: on a GPU the same each time, else another.
+pub fn device() -> Device {
+    Device::open(crate::DEVICE).unwrap()
 }
 
 /// Runs a rank in each thread, on the host of that name, and gives what each came to. Each has a device of its own.
 pub fn on_hosts<T: Send>(hosts: &[&str], run: impl Fn(Communicator) -> T + Sync) -> Vec<T> {
-    with_bootstraps(hosts, |bootstrap| run(Communicator::new(bootstrap, &cpu()).unwrap()))
+    with_bootstraps(hosts, |bootstrap| run(Communicator::new(bootstrap, &device()).unwrap()))
 }
 
 /// The same with ranks on one host.
