@@ -7,6 +7,7 @@ mod data_type;
 mod handle_kind;
 mod kind;
 mod memory;
+mod proxy;
 mod words;
 
 use std::io;
@@ -20,6 +21,7 @@ pub use data_type::DataTypeError;
 pub use handle_kind::HandleKind;
 pub use kind::ErrorKind;
 pub use memory::{Attempts, MemoryError};
+pub use proxy::ProxyError;
 pub use words::ThreadLimit;
 use words::{architectures, kind_words, outcome_words};
 
@@ -491,6 +493,10 @@ pub enum Error {
     /// A connection to a peer has failed, or did not end in time.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
+
+    /// A FIFO or a proxy cannot be as asked for, or has failed.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
 
     /// Set-up between ranks.
     #[error(transparent)]

@@ -13,6 +13,8 @@ mod ethernet;
 mod exercises;
 #[path = "communicator/jobs.rs"]
 mod jobs;
+#[path = "communicator/ports.rs"]
+mod ports;
 #[path = "communicator/processes.rs"]
 mod processes;
 

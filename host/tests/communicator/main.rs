@@ -15,6 +15,8 @@ mod exercises;
 mod failures;
 mod jobs;
 mod lending;
+mod port_threads;
+mod ports;
 mod processes;
 
 /// What the ranks run on.

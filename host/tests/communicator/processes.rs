@@ -15,9 +15,11 @@ use crate::exercises::{
     the_host_signals_the_peers_kernel, written_pieces_arrive_in_order,
 };
 use crate::jobs::{LONG, channel, connect, device};
+use crate::ports;
 use crate::process::{Child, command, hear_parent, tell_parent};
 
-/// The processes of a job, by rank, that each do `what`; none where this machine has no such device. Rank 0 takes a port of its own and says where it is.
+/// The processes of a job, by rank, that each do `what`; none where this machine has no such device. Rank 0 takes a port of its
+/// own and says where it is.
 pub fn start(what: &str, size: usize) -> Option<Vec<Child>> {
     start_with(what, size, |_| Vec::new())
 }
@@ -83,6 +85,8 @@ pub fn play(role: &str) {
             the_host_signals_the_peers_kernel(&communicator, EndpointConfig::CudaIpc);
             written_pieces_arrive_in_order(&communicator, EndpointConfig::CudaIpc);
         }
+        "gather through ports" => ports::gather(&communicator),
+        "bounce through ports" => ports::bounce(&communicator),
         "all-reduce" => every_element_is_the_sum(&communicator),
         "receive" => many_receives_leave_nothing_behind(&communicator),
         "miss a rank" => miss_a_rank(&communicator),
@@ -170,6 +174,23 @@ fn processes_reduce() {
 #[test]
 fn a_hundred_thousand_receives_on_one_tag_leave_nothing_behind() {
     start("receive", 2).into_iter().flatten().for_each(Child::end);
+}
+
+/// Each rank's kernel and connections have a queue of the GPU's each.
+fn start_with_queues(what: &str, size: usize) -> Option<Vec<Child>> {
+    start_with(what, size, |_| vec![("CUDA_DEVICE_MAX_CONNECTIONS", "32".to_owned())])
+}
+
+#[test]
+fn processes_gather_through_ports() {
+    for size in [2, 4, 8] {
+        start_with_queues("gather through ports", size).into_iter().flatten().for_each(Child::end);
+    }
+}
+
+#[test]
+fn messages_of_processes_bounce_through_ports() {
+    start_with_queues("bounce through ports", 2).into_iter().flatten().for_each(Child::end);
 }
 
 #[test]

@@ -30,6 +30,26 @@ struct MemoryChannel {
   uint8_t* packets;
 };
 
+struct Fifo {
+  ulonglong2* slots;
+  uint64_t* head;
+  uint64_t* tail;
+  uint64_t* tail_cache;
+  uint64_t capacity;
+  uint32_t rank;
+  uint32_t id;
+};
+
+struct PortChannel {
+  Fifo fifo;
+  Inbound inbound;
+  uint64_t* flushed;
+  uint32_t port;
+  uint32_t reserved;
+  uint32_t destination;
+  uint32_t source;
+};
+
 struct SemaphorePingPongArgs {
   Semaphore ends[2];
   Policy policy;
@@ -81,6 +101,40 @@ struct TransferArgs {
   uint32_t reserved;
 };
 static_assert(sizeof(TransferArgs) == 112);
+
+struct FifoPushArgs {
+  Fifo fifo;
+  Policy policy;
+  uint32_t count;
+  uint32_t sync;
+};
+static_assert(sizeof(FifoPushArgs) == 80);
+
+struct PortRequestsArgs {
+  PortChannel channel;
+  Policy policy;
+  uint64_t destination_offset;
+  uint64_t source_offset;
+  uint64_t bytes;
+  uint32_t count;
+  uint32_t call;
+};
+static_assert(sizeof(PortRequestsArgs) == 152);
+
+struct PortPingPongArgs {
+  PortChannel channel;
+  Policy policy;
+  uint8_t* outbox;
+  uint8_t* inbox;
+  uint64_t inbox_offset;
+  uint32_t* wrong;
+  uint64_t bytes;
+  uint32_t end;
+  uint32_t rounds;
+  uint32_t flush;
+  uint32_t reserved;
+};
+static_assert(sizeof(PortPingPongArgs) == 176);
 
 constexpr uint32_t MAX_RANKS = 72;
 constexpr uint32_t MAX_BLOCKS = 64;

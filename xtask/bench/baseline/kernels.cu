@@ -1,5 +1,6 @@
 // The baseline's kernels: each does what warpwire's kernel of the same name does, and takes the same arguments.
 #include "bulk.cuh"
+#include "fifo.cuh"
 #include "fp8.cuh"
 #include "message.cuh"
 #include "primitives.cuh"
@@ -29,6 +30,59 @@ extern "C" __global__ void __launch_bounds__(32) baseline_semaphore_ping_pong(Se
   } else {
     bounce<true>(semaphore, args.rounds, end == 0);
   }
+}
+
+extern "C" __global__ void __launch_bounds__(1024) baseline_fifo_push(FifoPushArgs args) {
+  for (uint32_t i = 0; i < args.count; ++i) {
+    const uint64_t position = push(args.fifo, grid_thread(), i);
+    if (args.sync) sync(args.fifo, position);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(1024) baseline_port_requests(PortRequestsArgs args) {
+  const uint64_t to = args.destination_offset, from = args.source_offset;
+  for (uint32_t i = 0; i < args.count; ++i) {
+    switch (args.call) {
+      case 0: put(args.channel, to, from, args.bytes); break;
+      case 1: put_with_signal(args.channel, to, from, args.bytes); break;
+      case 2: put_with_signal_and_flush(args.channel, to, from, args.bytes); break;
+      case 3: signal(args.channel); break;
+      case 4: flush(args.channel); break;
+      default: wait<true>(args.channel.inbound);
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(1024) baseline_port_ping_pong(PortPingPongArgs args) {
+  const uint64_t words = args.wrong ? args.bytes / 4 : 0;
+  uint32_t wrong = 0;
+  auto receive = [&](uint32_t round) {
+    if (threadIdx.x == 0) wait<true>(args.channel.inbound);
+    __syncthreads();
+    wrong += count_wrong(args.inbox, words, round);
+  };
+  auto send = [&](uint32_t round) {
+    fill(args.outbox, words, round);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      if (args.flush) {
+        put_with_signal_and_flush(args.channel, args.inbox_offset, 0, args.bytes);
+      } else {
+        put_with_signal(args.channel, args.inbox_offset, 0, args.bytes);
+      }
+    }
+    __syncthreads();
+  };
+  for (uint32_t round = 1; round <= args.rounds; ++round) {
+    if (args.end == 0) {
+      send(round);
+      receive(round);
+    } else {
+      receive(round);
+      send(round);
+    }
+  }
+  if (wrong) atomicAdd(args.wrong, wrong);
 }
 
 template <typename P, uint32_t Bytes>

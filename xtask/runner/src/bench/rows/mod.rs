@@ -4,11 +4,13 @@ mod all_reduce;
 mod barrier;
 mod bulk;
 mod exchange;
+mod fifo;
 mod fp8;
 mod get;
 mod hop;
 mod multi;
 mod packets;
+mod port;
 mod processes;
 mod put;
 mod start;
@@ -28,6 +30,8 @@ pub const ALL: &[Row] = &[
     packets::ROW,
     fp8::ROW,
     barrier::ROW,
+    fifo::ROW,
+    port::ROW,
     all_reduce::ROW,
     processes::ROW,
     start::ROW,
