@@ -66,9 +66,11 @@ fn unpack_word(word: u64, flag: Flag) -> Look<u32> {
 
 #[inline(always)]
 fn unpack_words([low, high]: [u64; 2], flag: Flag) -> Look<u64> {
-    match (unpack_word(low, flag), unpack_word(high, flag)) {
-        (Look::Ready(low), Look::Ready(high)) => Look::Ready(u64::from(low) | u64::from(high) << 32),
-        (Look::Pending(seen), _) | (_, Look::Pending(seen)) => Look::Pending(seen),
+    let seen = [(low >> 32) as u32, (high >> 32) as u32];
+    if seen[0] == flag.get() && seen[1] == flag.get() {
+        Look::Ready(u64::from(low as u32) | high << 32)
+    } else {
+        Look::Pending(u64::from(if seen[0] == flag.get() { seen[1] } else { seen[0] }))
     }
 }
 
@@ -226,6 +228,7 @@ pub unsafe fn read_batch<'a, P: Wire, F: FnMut() -> (Global<P>, bool), const N: 
     loop {
         let mut looks_left = BATCH_LOOKS;
         let missing = loop {
+            arch::keep_loop();
             let mut next = places();
             let looks: [Look<P::Payload>; N] = core::array::from_fn(|_| {
                 let (at, there) = next();
@@ -244,7 +247,7 @@ pub unsafe fn read_batch<'a, P: Wire, F: FnMut() -> (Global<P>, bool), const N: 
                     if let Look::Ready(payload) = looks[k] { payload } else { Default::default() }
                 }));
             }
-            looks_left -= 1;
+            looks_left = arch::count_down(looks_left);
             if looks_left == 0 {
                 break missing as u32;
             }

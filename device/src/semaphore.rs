@@ -116,7 +116,7 @@ impl<W: Word<Value = u64>> Inbound<W> {
         let token = self.token;
         let waited = spin::wait(patience, self.site, expected, || {
             let seen = token.load::<O, Sys>();
-            if reached(seen, expected) { Look::Ready(()) } else { Look::Pending(seen) }
+            if (seen.wrapping_sub(expected) as i64) < 0 { Look::Pending(seen) } else { Look::Ready(()) }
         });
         if waited.is_err() {
             self.expected.add::<Relaxed, Gpu>(u64::MAX); // minus one: the signal is still to come

@@ -27,6 +27,14 @@ pub trait Patience {
 
     /// Tells the host of a wait that ended in vain. Called once, by the thread that waited.
     fn report(&mut self, site: WaitSite, error: WaitError, expected: u64, seen: u64);
+
+    /// [`Patience::exhausted`], with the [`Patience::report`] that follows where it is.
+    #[inline(always)]
+    fn ask(&mut self, site: WaitSite, expected: u64, seen: u64) -> Option<WaitError> {
+        let error = self.exhausted()?;
+        self.report(site, error, expected, seen);
+        Some(error)
+    }
 }
 
 /// A launch's waiting policy: a limit for each wait, and the board with the abort word.
@@ -87,43 +95,49 @@ impl Patience for BoardPatience {
     #[inline(always)]
     fn exhausted(&mut self) -> Option<WaitError> {
         // SAFETY: `Policy::new`'s contract: the board is mapped and live.
-        if unsafe { arch::load_u32::<Relaxed, Sys>(board!(self.abort)) } != 0 {
-            return Some(WaitError::Aborted);
-        }
+        let aborted = unsafe { arch::load_u32::<Relaxed, Sys>(board!(self.abort)) } != 0;
         let now = arch::timer_ns();
         if self.started == 0 {
             self.started = now;
         }
-        (now.wrapping_sub(self.started) > self.handle.timeout_ns).then_some(WaitError::Timeout)
+        let late = now.wrapping_sub(self.started) > self.handle.timeout_ns;
+        if !(aborted | late) {
+            return None;
+        }
+        Some(if aborted { WaitError::Aborted } else { WaitError::Timeout })
     }
 
     #[inline(always)]
     fn report(&mut self, site: WaitSite, error: WaitError, expected: u64, seen: u64) {
-        // Threads of one device contend for the board, never the host: `.gpu` scope claims it, also where the bus has no
-        // atomics of its own.
-        // SAFETY: `Policy::new`'s contract, here and below; after the claim this thread alone writes the fields.
-        let before = unsafe {
-            arch::atom_cas_u32::<Relaxed, Gpu>(
-                board!(self.state),
-                BoardState::Clear as u32,
-                BoardState::Claimed as u32,
-            )
+        let whose = pair(self.handle.rank.0, site.peer.0);
+        // SAFETY: `Policy::new`'s contract: the board is mapped and live.
+        unsafe { leave_report(self.handle.board, pair(error as u32, site.kind as u32), whose, site.channel.0, expected, seen) };
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn leave_report(board: Global<WaitBoard>, what: u64, whose: u64, channel: u32, expected: u64, seen: u64) {
+    macro_rules! field {
+        ($field:ident) => {
+            board.byte_add(core::mem::offset_of!(WaitBoard, $field) as u64).cast()
         };
-        if before != BoardState::Clear as u32 {
-            return;
-        }
-        let line: Global<[u64; 2]> = board!(self.error);
-        // SAFETY: as above; the layout's assertions put the fields in these three 16-byte words.
-        unsafe {
-            let (rank, peer, channel) = (self.handle.rank.0, site.peer.0, site.channel.0);
-            arch::store_weak_v2_u64(line, [pair(error as u32, site.kind as u32), pair(rank, peer)]);
-            arch::store_weak_v2_u64(
-                line.add(1),
-                [pair(channel, arch::block_index()), pair(arch::thread_index(), 0)],
-            );
-            arch::store_weak_v2_u64(line.add(2), [expected, seen]);
-            arch::store_u32::<Release, Sys>(board!(self.state), BoardState::Reported as u32);
-        }
+    }
+    let before = unsafe {
+        arch::atom_cas_u32::<Relaxed, Gpu>(field!(state), BoardState::Clear as u32, BoardState::Claimed as u32)
+    };
+    if before != BoardState::Clear as u32 {
+        return;
+    }
+    let line: Global<[u64; 2]> = field!(error);
+    unsafe {
+        arch::store_weak_v2_u64(line, [what, whose]);
+        arch::store_weak_v2_u64(
+            line.add(1),
+            [pair(channel, arch::block_index()), pair(arch::thread_index(), 0)],
+        );
+        arch::store_weak_v2_u64(line.add(2), [expected, seen]);
+        arch::store_u32::<Release, Sys>(field!(state), BoardState::Reported as u32);
     }
 }
 
@@ -161,18 +175,18 @@ fn wait_with<P: Patience, T>(
         let mut looks = P::LOOKS;
         // Two loops, so that the inner one is a look, a compare and a count.
         let seen = loop {
+            arch::keep_loop();
             let seen = match look() {
                 Look::Ready(value) => return Ok(value),
                 Look::Pending(seen) => seen,
             };
-            looks -= 1;
+            looks = arch::count_down(looks);
             if looks == 0 {
                 break seen;
             }
             arch::pause();
         };
-        if let Some(error) = patience.exhausted() {
-            patience.report(site, error, expected, seen);
+        if let Some(error) = patience.ask(site, expected, seen) {
             return Err(error);
         }
         arch::pause();

@@ -109,6 +109,14 @@ pub fn advance(value: u64, step: u64) -> u64 {
     value.wrapping_add(step)
 }
 
+/// Nothing: no assembler follows.
+pub const fn keep_loop() {}
+
+/// `count - 1`, wrapping.
+pub fn count_down(count: u32) -> u32 {
+    count.wrapping_sub(1)
+}
+
 /// Bytes of dynamic shared memory that the launch asked for.
 pub fn dynamic_shared_bytes() -> u32 {
     with_lane(|lane| lane.map_or(0, |lane| lane.shared_bytes))
