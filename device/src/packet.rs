@@ -29,13 +29,13 @@ pub trait Wire: Packet {
     /// As for [`Wire::write`].
     unsafe fn look(at: Global<Self>, flag: Flag) -> Look<Self::Payload>;
 
-    /// As [`Wire::look`] where `there`, without a branch; elsewhere [`Look::Ready`] with an arbitrary payload, and no access.
-    /// Called by a thread.
+    /// Looks once where `there`, without a branch: the payload, and whether every word has the flag. Elsewhere an arbitrary
+    /// payload, true, and no access. Called by a thread.
     ///
     /// # Safety
     ///
     /// Where `there`, as for [`Wire::write`].
-    unsafe fn look_if(there: bool, at: Global<Self>, flag: Flag) -> Look<Self::Payload>;
+    unsafe fn look_if(there: bool, at: Global<Self>, flag: Flag) -> (Self::Payload, bool);
 
     /// `bytes` bytes at `src`, of any alignment, in a payload's low end; 0 above. `bytes` is at most
     /// [`Packet::PAYLOAD_BYTES`]. Called by a thread.
@@ -120,9 +120,10 @@ impl Wire for Ll8 {
     }
 
     #[inline(always)]
-    unsafe fn look_if(there: bool, at: Global<Self>, flag: Flag) -> Look<u32> {
+    unsafe fn look_if(there: bool, at: Global<Self>, flag: Flag) -> (u32, bool) {
         // SAFETY: the caller's contract.
-        unpack_word(unsafe { arch::load_volatile_u64_if(there, at.cast(), word(0, flag)) }, flag)
+        let word = unsafe { arch::load_volatile_u64_if(there, at.cast(), word(0, flag)) };
+        (word as u32, (word >> 32) as u32 == flag.get())
     }
 
     #[inline(always)]
@@ -153,9 +154,11 @@ impl Wire for Ll16 {
     }
 
     #[inline(always)]
-    unsafe fn look_if(there: bool, at: Global<Self>, flag: Flag) -> Look<u64> {
+    unsafe fn look_if(there: bool, at: Global<Self>, flag: Flag) -> (u64, bool) {
         // SAFETY: the caller's contract.
-        unpack_words(unsafe { arch::load_volatile_v2_u64_if(there, at.cast(), [word(0, flag); 2]) }, flag)
+        let [low, high] = unsafe { arch::load_volatile_v2_u64_if(there, at.cast(), [word(0, flag); 2]) };
+        let ready = (low >> 32) as u32 == flag.get() && (high >> 32) as u32 == flag.get();
+        (u64::from(low as u32) | high << 32, ready)
     }
 
     #[inline(always)]
@@ -209,8 +212,8 @@ pub unsafe fn read<P: Wire>(at: Global<P>, flag: Flag, source: Source<'_>) -> Re
 /// Waits for `N` packets together. All are looked at at once, so the wait is as long as the last packet's. Called by a thread.
 ///
 /// Each call of `places` gives a function that names the places in their order, one a call, and whether there is a packet; the
-/// payload of one that is not there is arbitrary, and nothing is read. `place` names the `k`th place and its source again,
-/// for the report of one that did not come.
+/// payload of one that is not there is arbitrary, and nothing is read. `place` names the `k`th place again, with its source, for
+/// the report of one that did not come.
 ///
 /// # Errors
 ///
@@ -223,40 +226,37 @@ pub unsafe fn read<P: Wire>(at: Global<P>, flag: Flag, source: Source<'_>) -> Re
 pub unsafe fn read_batch<'a, P: Wire, F: FnMut() -> (Global<P>, bool), const N: usize>(
     flag: Flag,
     places: impl Fn() -> F,
-    place: impl Fn(u32) -> (Global<P>, Source<'a>),
+    place: impl Fn(u32) -> (Global<P>, bool, Source<'a>),
 ) -> Result<[P::Payload; N], WaitError> {
     loop {
         let mut looks_left = BATCH_LOOKS;
-        let missing = loop {
+        while looks_left > 0 {
             arch::keep_loop();
             let mut next = places();
-            let looks: [Look<P::Payload>; N] = core::array::from_fn(|_| {
+            let mut ready = true;
+            let payloads: [P::Payload; N] = core::array::from_fn(|_| {
                 let (at, there) = next();
                 // SAFETY: the caller's contract.
-                unsafe { P::look_if(there, at, flag) }
+                let (payload, is_ready) = unsafe { P::look_if(there, at, flag) };
+                ready &= is_ready;
+                payload
             });
-            let mut missing = N;
-            for k in 0..N {
-                if matches!(looks[k], Look::Pending(_)) {
-                    missing = k;
-                }
-            }
-            if missing == N {
-                // The default is never taken: all are ready.
-                return Ok(core::array::from_fn(|k| {
-                    if let Look::Ready(payload) = looks[k] { payload } else { Default::default() }
-                }));
+            if ready {
+                return Ok(payloads);
             }
             looks_left = arch::count_down(looks_left);
-            if looks_left == 0 {
-                break missing as u32;
-            }
             arch::pause();
-        };
-        // Long enough for the policy to be asked: wait for one that lacks, so that a report names it.
-        let (at, source) = place(missing);
-        // SAFETY: the caller's contract: a packet that is not ready is there.
-        unsafe { read(at, flag, source) }?;
+        }
+        // Long enough for the policy to be asked: wait for one after the other, so that a report names one that lacks.
+        let mut k = 0;
+        while k < N as u64 {
+            let (at, there, source) = place(k as u32);
+            if there {
+                // SAFETY: the caller's contract: a packet that is there.
+                unsafe { read(at, flag, source) }?;
+            }
+            k = arch::advance(k, 1); // a rare path: not unrolled
+        }
     }
 }
 
@@ -392,7 +392,7 @@ where
         };
         // SAFETY: packet `i + k * step`, below `whole`.
         let payloads: [P::Payload; IN_FLIGHT] =
-            unsafe { read_batch(flag, places, |k| (from.byte_add(u64::from(k) * stride), source)) }?;
+            unsafe { read_batch(flag, places, |k| (from.byte_add(u64::from(k) * stride), true, source)) }?;
         let mut at = Steps::from(dst.byte_add(i * P::PAYLOAD_BYTES), step * P::PAYLOAD_BYTES);
         for k in 0..IN_FLIGHT {
             // SAFETY: as above; aligned, since there are whole payloads.

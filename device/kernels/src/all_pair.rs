@@ -143,8 +143,9 @@ unsafe fn all_pair(
         // SAFETY: packet `i` of the input.
         let payload = unsafe { load(input, i, bytes, aligned) };
         // Each rank begins with the one after it, so that not all write to one at a time.
-        let mut peer = next(rank, ranks);
-        while peer != rank {
+        let mut k = 1;
+        while k < ranks {
+            let peer = if rank + k < ranks { rank + k } else { rank + k - ranks };
             // SAFETY: `peer` is below `ranks`; slot `i` of this rank's row there.
             unsafe {
                 Ll16::write(
@@ -153,7 +154,7 @@ unsafe fn all_pair(
                     flag,
                 )
             };
-            peer = next(peer, ranks);
+            k += 1;
         }
         i += step;
     }
@@ -189,11 +190,6 @@ unsafe fn all_pair(
             _ => receive.many::<7>(),
         }
     }
-}
-
-#[inline(always)]
-const fn next(rank: u32, ranks: u32) -> u32 {
-    if rank + 1 == ranks { 0 } else { rank + 1 }
 }
 
 /// The two elements of packet `i`, the second 0 behind an odd end.
@@ -337,9 +333,10 @@ impl Receive<'_> {
             let (packet, row) = (u64::from(k / ROWS as u32), k % ROWS as u32);
             let at = first.byte_add(packet * packet_bytes + u64::from(row) * row_bytes);
             let peer = base + row;
+            let there = (packet * u64::from(Grid.size())) < left as u64 && peer < self.peers;
             // Peer `p` is rank `p`, or one more from this rank on.
             let peer = Rank(peer + u32::from(peer >= self.rank));
-            (at, Source { policy: self.policy, peer, channel: ChannelId(0) })
+            (at, there, Source { policy: self.policy, peer, channel: ChannelId(0) })
         };
         // SAFETY: the caller's contract: slots of this rank's own scratch.
         unsafe { packet::read_batch(self.flag, places, place) }
