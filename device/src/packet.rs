@@ -14,6 +14,9 @@ use crate::spin::{self, Look, Policy};
 
 /// How a packet goes over the wire.
 pub trait Wire: Packet {
+    /// A packet as it is read: its 64-bit words.
+    type Words: Copy;
+
     /// Stores payload and flag, by one access. Called by a thread.
     ///
     /// # Safety
@@ -21,21 +24,40 @@ pub trait Wire: Packet {
     /// `at` is aligned, mapped to this device and live.
     unsafe fn write(at: Global<Self>, payload: Self::Payload, flag: Flag);
 
-    /// Looks once: the payload where every word has the flag, else [`Look::Pending`] with a flag that is not it. Called by
-    /// a thread.
+    /// Reads the packet, by one access. Called by a thread.
     ///
     /// # Safety
     ///
     /// As for [`Wire::write`].
-    unsafe fn look(at: Global<Self>, flag: Flag) -> Look<Self::Payload>;
+    unsafe fn load(at: Global<Self>) -> Self::Words;
 
-    /// Looks once where `there`, without a branch: the payload, and whether every word has the flag. Elsewhere an arbitrary
-    /// payload, true, and no access. Called by a thread.
+    /// As [`Wire::load`] where `there`, without a branch; elsewhere words with this flag, and no access. Called by a thread.
     ///
     /// # Safety
     ///
     /// Where `there`, as for [`Wire::write`].
-    unsafe fn look_if(there: bool, at: Global<Self>, flag: Flag) -> (Self::Payload, bool);
+    unsafe fn load_if(there: bool, at: Global<Self>, flag: Flag) -> Self::Words;
+
+    /// The payload, where every word has the flag.
+    fn payload(words: Self::Words, flag: Flag) -> Option<Self::Payload>;
+
+    /// A flag of the words', another than `flag` where there is one.
+    fn flag_seen(words: Self::Words, flag: Flag) -> u32;
+
+    /// Looks once: the payload, or the flag that is not yet the right one. Called by a thread.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Wire::write`].
+    #[inline(always)]
+    unsafe fn look(at: Global<Self>, flag: Flag) -> Look<Self::Payload> {
+        // SAFETY: the caller's contract.
+        let words = unsafe { Self::load(at) };
+        match Self::payload(words, flag) {
+            Some(payload) => Look::Ready(payload),
+            None => Look::Pending(Self::flag_seen(words, flag).into()),
+        }
+    }
 
     /// `bytes` bytes at `src`, of any alignment, in a payload's low end; 0 above. `bytes` is at most
     /// [`Packet::PAYLOAD_BYTES`]. Called by a thread.
@@ -59,19 +81,8 @@ const fn word(data: u32, flag: Flag) -> u64 {
 }
 
 #[inline(always)]
-fn unpack_word(word: u64, flag: Flag) -> Look<u32> {
-    let seen = (word >> 32) as u32;
-    if seen == flag.get() { Look::Ready(word as u32) } else { Look::Pending(u64::from(seen)) }
-}
-
-#[inline(always)]
-fn unpack_words([low, high]: [u64; 2], flag: Flag) -> Look<u64> {
-    let seen = [(low >> 32) as u32, (high >> 32) as u32];
-    if seen[0] == flag.get() && seen[1] == flag.get() {
-        Look::Ready(u64::from(low as u32) | high << 32)
-    } else {
-        Look::Pending(u64::from(if seen[0] == flag.get() { seen[1] } else { seen[0] }))
-    }
+const fn flag_of(word: u64) -> u32 {
+    (word >> 32) as u32
 }
 
 /// The low `bytes` bytes at `src`, one by one.
@@ -107,6 +118,8 @@ unsafe fn scatter_bytes(dst: Global<u8>, value: u64, bytes: u64) {
 }
 
 impl Wire for Ll8 {
+    type Words = u64;
+
     #[inline(always)]
     unsafe fn write(at: Global<Self>, payload: u32, flag: Flag) {
         // SAFETY: the caller's contract.
@@ -114,16 +127,25 @@ impl Wire for Ll8 {
     }
 
     #[inline(always)]
-    unsafe fn look(at: Global<Self>, flag: Flag) -> Look<u32> {
+    unsafe fn load(at: Global<Self>) -> u64 {
         // SAFETY: the caller's contract.
-        unpack_word(unsafe { arch::load_volatile_u64(at.cast()) }, flag)
+        unsafe { arch::load_volatile_u64(at.cast()) }
     }
 
     #[inline(always)]
-    unsafe fn look_if(there: bool, at: Global<Self>, flag: Flag) -> (u32, bool) {
+    unsafe fn load_if(there: bool, at: Global<Self>, flag: Flag) -> u64 {
         // SAFETY: the caller's contract.
-        let word = unsafe { arch::load_volatile_u64_if(there, at.cast(), word(0, flag)) };
-        (word as u32, (word >> 32) as u32 == flag.get())
+        unsafe { arch::load_volatile_u64_if(there, at.cast(), word(0, flag)) }
+    }
+
+    #[inline(always)]
+    fn payload(word: u64, flag: Flag) -> Option<u32> {
+        (flag_of(word) == flag.get()).then_some(word as u32)
+    }
+
+    #[inline(always)]
+    fn flag_seen(word: u64, _: Flag) -> u32 {
+        flag_of(word)
     }
 
     #[inline(always)]
@@ -140,6 +162,8 @@ impl Wire for Ll8 {
 }
 
 impl Wire for Ll16 {
+    type Words = [u64; 2];
+
     #[inline(always)]
     unsafe fn write(at: Global<Self>, payload: u64, flag: Flag) {
         let words = [word(payload as u32, flag), word((payload >> 32) as u32, flag)];
@@ -148,17 +172,26 @@ impl Wire for Ll16 {
     }
 
     #[inline(always)]
-    unsafe fn look(at: Global<Self>, flag: Flag) -> Look<u64> {
+    unsafe fn load(at: Global<Self>) -> [u64; 2] {
         // SAFETY: the caller's contract.
-        unpack_words(unsafe { arch::load_volatile_v2_u64(at.cast()) }, flag)
+        unsafe { arch::load_volatile_v2_u64(at.cast()) }
     }
 
     #[inline(always)]
-    unsafe fn look_if(there: bool, at: Global<Self>, flag: Flag) -> (u64, bool) {
+    unsafe fn load_if(there: bool, at: Global<Self>, flag: Flag) -> [u64; 2] {
         // SAFETY: the caller's contract.
-        let [low, high] = unsafe { arch::load_volatile_v2_u64_if(there, at.cast(), [word(0, flag); 2]) };
-        let ready = (low >> 32) as u32 == flag.get() && (high >> 32) as u32 == flag.get();
-        (u64::from(low as u32) | high << 32, ready)
+        unsafe { arch::load_volatile_v2_u64_if(there, at.cast(), [word(0, flag); 2]) }
+    }
+
+    #[inline(always)]
+    fn payload([low, high]: [u64; 2], flag: Flag) -> Option<u64> {
+        let ready = flag_of(low) == flag.get() && flag_of(high) == flag.get();
+        ready.then_some(u64::from(low as u32) | high << 32)
+    }
+
+    #[inline(always)]
+    fn flag_seen([low, high]: [u64; 2], flag: Flag) -> u32 {
+        if flag_of(low) == flag.get() { flag_of(high) } else { flag_of(low) }
     }
 
     #[inline(always)]
@@ -203,10 +236,11 @@ impl Source<'_> {
 /// `at` is aligned, mapped to this device and live.
 #[inline(always)]
 pub unsafe fn read<P: Wire>(at: Global<P>, flag: Flag, source: Source<'_>) -> Result<P::Payload, WaitError> {
-    spin::wait(source.policy.patience(), source.site(), u64::from(flag.get()), || {
-        // SAFETY: the caller's contract.
-        unsafe { P::look(at, flag) }
-    })
+    // SAFETY: the caller's contract.
+    let load = || unsafe { P::load(at) };
+    let payload = |words| P::payload(words, flag);
+    let seen = |words| u64::from(P::flag_seen(words, flag));
+    spin::wait_for(source.policy.patience(), source.site(), u64::from(flag.get()), load, payload, seen)
 }
 
 /// Waits for `N` packets together. All are looked at at once, so the wait is as long as the last packet's. Called by a thread.
@@ -233,16 +267,18 @@ pub unsafe fn read_batch<'a, P: Wire, F: FnMut() -> (Global<P>, bool), const N: 
         while looks_left > 0 {
             arch::keep_loop();
             let mut next = places();
-            let mut ready = true;
-            let payloads: [P::Payload; N] = core::array::from_fn(|_| {
+            let words: [P::Words; N] = core::array::from_fn(|_| {
                 let (at, there) = next();
                 // SAFETY: the caller's contract.
-                let (payload, is_ready) = unsafe { P::look_if(there, at, flag) };
-                ready &= is_ready;
-                payload
+                unsafe { P::load_if(there, at, flag) }
             });
+            let mut ready = true;
+            for k in 0..N {
+                ready &= P::payload(words[k], flag).is_some();
+            }
             if ready {
-                return Ok(payloads);
+                // The default is never taken: all are ready.
+                return Ok(core::array::from_fn(|k| P::payload(words[k], flag).unwrap_or_default()));
             }
             looks_left = arch::count_down(looks_left);
             arch::pause();

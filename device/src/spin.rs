@@ -155,38 +155,66 @@ fn pair(first: u32, second: u32) -> u64 {
 ///
 /// What `patience` says; it has reported it.
 #[inline(always)]
-pub fn wait<T>(
-    mut patience: impl Patience,
+pub fn wait<T: Copy>(
+    patience: impl Patience,
     site: WaitSite,
     expected: u64,
     look: impl FnMut() -> Look<T>,
 ) -> Result<T, WaitError> {
-    wait_with(&mut patience, site, expected, look)
+    let ready = |look| match look {
+        Look::Ready(value) => Some(value),
+        Look::Pending(_) => None,
+    };
+    let seen = |look| match look {
+        Look::Pending(seen) => seen,
+        Look::Ready(_) => expected,
+    };
+    wait_for(patience, site, expected, look, ready, seen)
+}
+
+/// As [`wait`], with a look in parts: `load` reads the word, `ready` takes from it what is waited for where that is there, and
+/// `seen` is what the report says of the last word. So a look does not work out what only a report needs.
+///
+/// # Errors
+///
+/// As for [`wait`].
+#[inline(always)]
+pub fn wait_for<W: Copy, T>(
+    patience: impl Patience,
+    site: WaitSite,
+    expected: u64,
+    load: impl FnMut() -> W,
+    ready: impl Fn(W) -> Option<T>,
+    seen: impl Fn(W) -> u64,
+) -> Result<T, WaitError> {
+    wait_with(patience, site, expected, load, ready, seen)
 }
 
 #[inline(always)]
-fn wait_with<P: Patience, T>(
-    patience: &mut P,
+fn wait_with<P: Patience, W: Copy, T>(
+    mut patience: P,
     site: WaitSite,
     expected: u64,
-    mut look: impl FnMut() -> Look<T>,
+    mut load: impl FnMut() -> W,
+    ready: impl Fn(W) -> Option<T>,
+    seen: impl Fn(W) -> u64,
 ) -> Result<T, WaitError> {
     loop {
-        let mut looks = P::LOOKS;
-        // Two loops, so that the inner one is a look, a compare and a count.
-        let seen = loop {
+        let mut left = P::LOOKS;
+        // Two loops, so that the inner one is a load, a compare and a count.
+        let word = loop {
             arch::keep_loop();
-            let seen = match look() {
-                Look::Ready(value) => return Ok(value),
-                Look::Pending(seen) => seen,
-            };
-            looks = arch::count_down(looks);
-            if looks == 0 {
-                break seen;
+            let word = load();
+            if let Some(value) = ready(word) {
+                return Ok(value);
+            }
+            left = arch::count_down(left);
+            if left == 0 {
+                break word;
             }
             arch::pause();
         };
-        if let Some(error) = patience.ask(site, expected, seen) {
+        if let Some(error) = patience.ask(site, expected, seen(word)) {
             return Err(error);
         }
         arch::pause();
