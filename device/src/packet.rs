@@ -95,9 +95,10 @@ unsafe fn gather_bytes(src: Global<u8>, bytes: u64) -> u64 {
     let mut value = 0;
     let mut i = 0;
     while i < bytes {
+        arch::keep_loop(); // a rare path
         // SAFETY: the caller's contract.
         value |= u64::from(unsafe { arch::load_weak_u8(src.add(i)) }) << (8 * i);
-        i = arch::advance(i, 1); // a rare path: not unrolled
+        i = arch::advance(i, 1);
     }
     value
 }
@@ -111,9 +112,10 @@ unsafe fn gather_bytes(src: Global<u8>, bytes: u64) -> u64 {
 unsafe fn scatter_bytes(dst: Global<u8>, value: u64, bytes: u64) {
     let mut i = 0;
     while i < bytes {
+        arch::keep_loop(); // a rare path
         // SAFETY: the caller's contract.
         unsafe { arch::store_weak_u8(dst.add(i), (value >> (8 * i)) as u8) };
-        i = arch::advance(i, 1); // a rare path: not unrolled
+        i = arch::advance(i, 1);
     }
 }
 
