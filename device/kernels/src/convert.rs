@@ -114,10 +114,10 @@ unsafe fn put<U: Float + Lanes<N>, const N: usize>(vector: Vector<U, N>, at: Glo
 }
 
 macro_rules! conversions {
-    ($($(#[$meta:meta])* $Name:ident = $entry:literal: $T:ty => $U:ty, $n:literal, $in_flight:expr;)*) => { $(
+    ($($(#[$meta:meta])* $Name:ident = $entry:literal: $T:ty => $U:ty, $n:literal, $in_flight:expr, min_blocks = $min_blocks:literal;)*) => { $(
         kernel! {
             $(#[$meta])*
-            pub struct $Name = $entry, max_threads = 512, min_blocks = 4;
+            pub struct $Name = $entry, max_threads = 512, min_blocks = $min_blocks;
             unsafe fn(args: ConvertArgs) {
                 // SAFETY: the launch's contract, passed on.
                 unsafe { convert::<$T, $U, $n, { $in_flight }>(&args) }
@@ -128,19 +128,19 @@ macro_rules! conversions {
 
 conversions! {
     /// `f32` to e4m3b15, the range `Standard`.
-    F32ToE4m3B15 = "warpwire_f32_to_e4m3b15": f32 => E4m3B15<Standard>, 4, IN_FLIGHT;
+    F32ToE4m3B15 = "warpwire_f32_to_e4m3b15": f32 => E4m3B15<Standard>, 4, IN_FLIGHT, min_blocks = 3;
     /// e4m3b15, the range `Standard`, to `f32`.
-    E4m3B15ToF32 = "warpwire_e4m3b15_to_f32": E4m3B15<Standard> => f32, 4, IN_FLIGHT_WIDENING;
+    E4m3B15ToF32 = "warpwire_e4m3b15_to_f32": E4m3B15<Standard> => f32, 4, IN_FLIGHT_WIDENING, min_blocks = 4;
     /// `f16` to e4m3b15, the range `Standard`.
-    F16ToE4m3B15 = "warpwire_f16_to_e4m3b15": F16 => E4m3B15<Standard>, 8, IN_FLIGHT;
+    F16ToE4m3B15 = "warpwire_f16_to_e4m3b15": F16 => E4m3B15<Standard>, 8, IN_FLIGHT, min_blocks = 3;
     /// e4m3b15, the range `Standard`, to `f16`.
-    E4m3B15ToF16 = "warpwire_e4m3b15_to_f16": E4m3B15<Standard> => F16, 8, IN_FLIGHT_WIDENING;
+    E4m3B15ToF16 = "warpwire_e4m3b15_to_f16": E4m3B15<Standard> => F16, 8, IN_FLIGHT_WIDENING, min_blocks = 4;
     /// `f32` to e4m3b15, the range `Extended`.
-    F32ToE4m3B15Extended = "warpwire_f32_to_e4m3b15_extended": f32 => E4m3B15<Extended>, 4, IN_FLIGHT;
+    F32ToE4m3B15Extended = "warpwire_f32_to_e4m3b15_extended": f32 => E4m3B15<Extended>, 4, IN_FLIGHT, min_blocks = 3;
     /// e4m3b15, the range `Extended`, to `f32`.
-    E4m3B15ExtendedToF32 = "warpwire_e4m3b15_extended_to_f32": E4m3B15<Extended> => f32, 4, IN_FLIGHT_WIDENING;
+    E4m3B15ExtendedToF32 = "warpwire_e4m3b15_extended_to_f32": E4m3B15<Extended> => f32, 4, IN_FLIGHT_WIDENING, min_blocks = 4;
     /// `f16` to e4m3b15, the range `Extended`.
-    F16ToE4m3B15Extended = "warpwire_f16_to_e4m3b15_extended": F16 => E4m3B15<Extended>, 8, IN_FLIGHT;
+    F16ToE4m3B15Extended = "warpwire_f16_to_e4m3b15_extended": F16 => E4m3B15<Extended>, 8, IN_FLIGHT, min_blocks = 3;
     /// e4m3b15, the range `Extended`, to `f16`.
-    E4m3B15ExtendedToF16 = "warpwire_e4m3b15_extended_to_f16": E4m3B15<Extended> => F16, 8, IN_FLIGHT_WIDENING;
+    E4m3B15ExtendedToF16 = "warpwire_e4m3b15_extended_to_f16": E4m3B15<Extended> => F16, 8, IN_FLIGHT_WIDENING, min_blocks = 4;
 }
