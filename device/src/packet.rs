@@ -31,12 +31,15 @@ pub trait Wire: Packet {
     /// As for [`Wire::write`].
     unsafe fn load(at: Global<Self>) -> Self::Words;
 
-    /// As [`Wire::load`] where `there`, without a branch; elsewhere words with this flag, and no access. Called by a thread.
+    /// As [`Wire::load`] unless `words` have the flag already, without a branch; else `words`, and no access. Called by a thread.
     ///
     /// # Safety
     ///
-    /// Where `there`, as for [`Wire::write`].
-    unsafe fn load_if(there: bool, at: Global<Self>, flag: Flag) -> Self::Words;
+    /// Unless they have, as for [`Wire::write`].
+    unsafe fn load_unless_ready(words: Self::Words, at: Global<Self>, flag: Flag) -> Self::Words;
+
+    /// Words with this number for a flag, and no payload.
+    fn blank(flag: u32) -> Self::Words;
 
     /// The payload, where every word has the flag.
     fn payload(words: Self::Words, flag: Flag) -> Option<Self::Payload>;
@@ -76,8 +79,8 @@ pub trait Wire: Packet {
 }
 
 #[inline(always)]
-const fn word(data: u32, flag: Flag) -> u64 {
-    data as u64 | (flag.get() as u64) << 32
+const fn word(data: u32, flag: u32) -> u64 {
+    data as u64 | (flag as u64) << 32
 }
 
 #[inline(always)]
@@ -125,7 +128,7 @@ impl Wire for Ll8 {
     #[inline(always)]
     unsafe fn write(at: Global<Self>, payload: u32, flag: Flag) {
         // SAFETY: the caller's contract.
-        unsafe { arch::store_volatile_u64(at.cast(), word(payload, flag)) }
+        unsafe { arch::store_volatile_u64(at.cast(), word(payload, flag.get())) }
     }
 
     #[inline(always)]
@@ -135,9 +138,14 @@ impl Wire for Ll8 {
     }
 
     #[inline(always)]
-    unsafe fn load_if(there: bool, at: Global<Self>, flag: Flag) -> u64 {
+    unsafe fn load_unless_ready(word: u64, at: Global<Self>, flag: Flag) -> u64 {
         // SAFETY: the caller's contract.
-        unsafe { arch::load_volatile_u64_if(there, at.cast(), word(0, flag)) }
+        unsafe { arch::load_volatile_u64_if(Self::payload(word, flag).is_none(), at.cast(), word) }
+    }
+
+    #[inline(always)]
+    fn blank(flag: u32) -> u64 {
+        word(0, flag)
     }
 
     #[inline(always)]
@@ -168,7 +176,7 @@ impl Wire for Ll16 {
 
     #[inline(always)]
     unsafe fn write(at: Global<Self>, payload: u64, flag: Flag) {
-        let words = [word(payload as u32, flag), word((payload >> 32) as u32, flag)];
+        let words = [word(payload as u32, flag.get()), word((payload >> 32) as u32, flag.get())];
         // SAFETY: the caller's contract.
         unsafe { arch::store_volatile_v2_u64(at.cast(), words) }
     }
@@ -180,9 +188,14 @@ impl Wire for Ll16 {
     }
 
     #[inline(always)]
-    unsafe fn load_if(there: bool, at: Global<Self>, flag: Flag) -> [u64; 2] {
+    unsafe fn load_unless_ready(words: [u64; 2], at: Global<Self>, flag: Flag) -> [u64; 2] {
         // SAFETY: the caller's contract.
-        unsafe { arch::load_volatile_v2_u64_if(there, at.cast(), [word(0, flag); 2]) }
+        unsafe { arch::load_volatile_v2_u64_if(Self::payload(words, flag).is_none(), at.cast(), words) }
+    }
+
+    #[inline(always)]
+    fn blank(flag: u32) -> [u64; 2] {
+        [word(0, flag); 2]
     }
 
     #[inline(always)]
@@ -245,11 +258,12 @@ pub unsafe fn read<P: Wire>(at: Global<P>, flag: Flag, source: Source<'_>) -> Re
     spin::wait_for(source.policy.patience(), source.site(), u64::from(flag.get()), load, payload, seen)
 }
 
-/// Waits for `N` packets together. All are looked at at once, so the wait is as long as the last packet's. Called by a thread.
+/// Waits for `N` packets together. All that have not come are looked at at once, so the wait is as long as the last packet's, and
+/// no look at one that has come stands in the way of the others. Called by a thread.
 ///
-/// Each call of `places` gives a function that names the places in their order, one a call, and whether there is a packet; the
-/// payload of one that is not there is arbitrary, and nothing is read. `place` names the `k`th place again, with its source, for
-/// the report of one that did not come.
+/// `there` says whether there is a `k`th packet; the payload of one that is not there is arbitrary, and nothing is read. Each call
+/// of `places` gives a function that names the places in their order, one a call; `place` names the `k`th again, with its source,
+/// for the report of one that did not come.
 ///
 /// # Errors
 ///
@@ -259,22 +273,25 @@ pub unsafe fn read<P: Wire>(at: Global<P>, flag: Flag, source: Source<'_>) -> Re
 ///
 /// Each packet that is there is aligned, mapped to this device and live.
 #[inline(always)]
-pub unsafe fn read_batch<'a, P: Wire, F: FnMut() -> (Global<P>, bool), const N: usize>(
+pub unsafe fn read_batch<'a, P: Wire, F: FnMut() -> Global<P>, const N: usize>(
     flag: Flag,
+    there: impl Fn(u32) -> bool,
     places: impl Fn() -> F,
-    place: impl Fn(u32) -> (Global<P>, bool, Source<'a>),
+    place: impl Fn(u32) -> (Global<P>, Source<'a>),
 ) -> Result<[P::Payload; N], WaitError> {
+    // The flag where there is none, another where there is one.
+    let mut words: [P::Words; N] =
+        core::array::from_fn(|k| P::blank(flag.get() ^ u32::from(there(k as u32))));
     loop {
         let mut looks_left = BATCH_LOOKS;
         while looks_left > 0 {
             arch::keep_loop();
             let mut next = places();
-            let words: [P::Words; N] = core::array::from_fn(|_| {
-                let (at, there) = next();
-                // SAFETY: the caller's contract.
-                unsafe { P::load_if(there, at, flag) }
-            });
             let mut ready = true;
+            for k in 0..N {
+                // SAFETY: the caller's contract: what has not the flag is there.
+                words[k] = unsafe { P::load_unless_ready(words[k], next(), flag) };
+            }
             for k in 0..N {
                 ready &= P::payload(words[k], flag).is_some();
             }
@@ -288,12 +305,13 @@ pub unsafe fn read_batch<'a, P: Wire, F: FnMut() -> (Global<P>, bool), const N: 
         // Long enough for the policy to be asked: wait for one after the other, so that a report names one that lacks.
         let mut k = 0;
         while k < N as u64 {
-            let (at, there, source) = place(k as u32);
-            if there {
+            arch::keep_loop();
+            if there(k as u32) {
+                let (at, source) = place(k as u32);
                 // SAFETY: the caller's contract: a packet that is there.
                 unsafe { read(at, flag, source) }?;
             }
-            k = arch::advance(k, 1); // a rare path: not unrolled
+            k = arch::advance(k, 1);
         }
     }
 }
@@ -426,11 +444,11 @@ where
         let from = src.add(i);
         let places = || {
             let mut at = Steps::from(from, stride);
-            move || (at.next_address(), true)
+            move || at.next_address()
         };
+        let place = |k| (from.byte_add(u64::from(k) * stride), source);
         // SAFETY: packet `i + k * step`, below `whole`.
-        let payloads: [P::Payload; IN_FLIGHT] =
-            unsafe { read_batch(flag, places, |k| (from.byte_add(u64::from(k) * stride), true, source)) }?;
+        let payloads: [P::Payload; IN_FLIGHT] = unsafe { read_batch(flag, |_| true, places, place) }?;
         let mut at = Steps::from(dst.byte_add(i * P::PAYLOAD_BYTES), step * P::PAYLOAD_BYTES);
         for k in 0..IN_FLIGHT {
             // SAFETY: as above; aligned, since there are whole payloads.

@@ -201,19 +201,19 @@ fn wait_with<P: Patience, W: Copy, T>(
 ) -> Result<T, WaitError> {
     loop {
         let mut left = P::LOOKS;
-        // Two loops, so that the inner one is a load, a compare and a count.
+        // Two loops, and one way out of the inner one: it is a load, a compare, a count and a branch.
         let word = loop {
             arch::keep_loop();
             let word = load();
-            if let Some(value) = ready(word) {
-                return Ok(value);
-            }
             left = arch::count_down(left);
-            if left == 0 {
+            if ready(word).is_some() | (left == 0) {
                 break word;
             }
             arch::pause();
         };
+        if let Some(value) = ready(word) {
+            return Ok(value);
+        }
         if let Some(error) = patience.ask(site, expected, seen(word)) {
             return Err(error);
         }

@@ -311,35 +311,34 @@ impl Receive<'_> {
         i: u64,
         base: u32,
     ) -> Result<[u64; N], WaitError> {
-        let left = (packets_for::<Ll16>(self.bytes) - i) as i64;
+        let left = packets_for::<Ll16>(self.bytes) - i;
         let row_bytes = u64::from(self.slots) * size_of::<Ll16>() as u64;
         let packet_bytes = u64::from(Grid.size()) * size_of::<Ll16>() as u64;
         let first = self.own.add(i).byte_add(u64::from(base) * row_bytes);
-        let rows_left = i64::from(self.peers - base);
+        let there = |k: u32| {
+            let (packet, row) = (u64::from(k / ROWS as u32), k % ROWS as u32);
+            packet * u64::from(Grid.size()) < left && base + row < self.peers
+        };
         let places = || {
-            let (mut packet, mut left) = (Steps::from(first, packet_bytes), Steps::left(left, Grid.size()));
-            let (mut row, mut rows, mut there, mut k) = (Steps::from(first, 0), Steps::left(0, 0), false, 0);
+            let (mut packet, mut row, mut k) = (Steps::from(first, packet_bytes), Steps::from(first, 0), 0);
             move || {
                 if k % ROWS == 0 {
                     row = Steps::from(packet.next_address::<Ll16>(), row_bytes);
-                    rows = Steps::left(rows_left, 1);
-                    there = left.next_is_left();
                 }
                 k += 1;
-                (row.next_address(), there & rows.next_is_left())
+                row.next_address()
             }
         };
         let place = |k: u32| {
             let (packet, row) = (u64::from(k / ROWS as u32), k % ROWS as u32);
             let at = first.byte_add(packet * packet_bytes + u64::from(row) * row_bytes);
             let peer = base + row;
-            let there = (packet * u64::from(Grid.size())) < left as u64 && peer < self.peers;
             // Peer `p` is rank `p`, or one more from this rank on.
             let peer = Rank(peer + u32::from(peer >= self.rank));
-            (at, there, Source { policy: self.policy, peer, channel: ChannelId(0) })
+            (at, Source { policy: self.policy, peer, channel: ChannelId(0) })
         };
         // SAFETY: the caller's contract: slots of this rank's own scratch.
-        unsafe { packet::read_batch(self.flag, places, place) }
+        unsafe { packet::read_batch(self.flag, there, places, place) }
     }
 
     /// This rank's own packet `i`.
