@@ -258,12 +258,13 @@ pub unsafe fn read<P: Wire>(at: Global<P>, flag: Flag, source: Source<'_>) -> Re
     spin::wait_for(source.policy.patience(), source.site(), u64::from(flag.get()), load, payload, seen)
 }
 
-/// Waits for `N` packets together. All that have not come are looked at at once, so the wait is as long as the last packet's, and
-/// no look at one that has come stands in the way of the others. Called by a thread.
+/// Waits for `N` packets together. They are looked at at once, so the wait is as long as the last packet's. Called by a thread.
 ///
-/// `there` says whether there is a `k`th packet; the payload of one that is not there is arbitrary, and nothing is read. Each call
-/// of `places` gives a function that names the places in their order, one a call; `place` names the `k`th again, with its source,
-/// for the report of one that did not come.
+/// `there` says whether there is a `k`th packet; the payload of one that is not there is arbitrary. Each call of `places` gives a
+/// function that names the places in their order, one a call; `place` names the `k`th again, with its source, for the report of
+/// one that did not come. `look` gives a packet's words as they are now, from those of the look before and its place:
+/// [`Wire::load`] where every packet is there, or [`Wire::load_unless_ready`], which leaves alone what is not there and what has
+/// come already, so that no look at it stands in the way of the others, and takes more registers.
 ///
 /// # Errors
 ///
@@ -278,6 +279,7 @@ pub unsafe fn read_batch<'a, P: Wire, F: FnMut() -> Global<P>, const N: usize>(
     there: impl Fn(u32) -> bool,
     places: impl Fn() -> F,
     place: impl Fn(u32) -> (Global<P>, Source<'a>),
+    look: impl Fn(P::Words, Global<P>) -> P::Words,
 ) -> Result<[P::Payload; N], WaitError> {
     // The flag where there is none, another where there is one.
     let mut words: [P::Words; N] =
@@ -289,8 +291,7 @@ pub unsafe fn read_batch<'a, P: Wire, F: FnMut() -> Global<P>, const N: usize>(
             let mut next = places();
             let mut ready = true;
             for k in 0..N {
-                // SAFETY: the caller's contract: what has not the flag is there.
-                words[k] = unsafe { P::load_unless_ready(words[k], next(), flag) };
+                words[k] = look(words[k], next());
             }
             for k in 0..N {
                 ready &= P::payload(words[k], flag).is_some();
@@ -447,8 +448,9 @@ where
             move || at.next_address()
         };
         let place = |k| (from.byte_add(u64::from(k) * stride), source);
-        // SAFETY: packet `i + k * step`, below `whole`.
-        let payloads: [P::Payload; IN_FLIGHT] = unsafe { read_batch(flag, |_| true, places, place) }?;
+        // SAFETY: packet `i + k * step`, below `whole`, here and below.
+        let look = |_, at| unsafe { P::load(at) };
+        let payloads: [P::Payload; IN_FLIGHT] = unsafe { read_batch(flag, |_| true, places, place, look) }?;
         let mut at = Steps::from(dst.byte_add(i * P::PAYLOAD_BYTES), step * P::PAYLOAD_BYTES);
         for k in 0..IN_FLIGHT {
             // SAFETY: as above; aligned, since there are whole payloads.

@@ -5,6 +5,8 @@
 //! [`WaitError::Timeout`], or with [`WaitError::Aborted`], and in the last two cases the first to fail leaves a report on
 //! the host's board.
 
+use core::mem::offset_of;
+
 use crate::abi::{BoardState, Global, PolicyHandle, WaitBoard, WaitError, WaitSite};
 use crate::arch::{self, Gpu, Relaxed, Release, Sys};
 
@@ -27,14 +29,6 @@ pub trait Patience {
 
     /// Tells the host of a wait that ended in vain. Called once, by the thread that waited.
     fn report(&mut self, site: WaitSite, error: WaitError, expected: u64, seen: u64);
-
-    /// [`Patience::exhausted`], with the [`Patience::report`] that follows where it is.
-    #[inline(always)]
-    fn ask(&mut self, site: WaitSite, expected: u64, seen: u64) -> Option<WaitError> {
-        let error = self.exhausted()?;
-        self.report(site, error, expected, seen);
-        Some(error)
-    }
 }
 
 /// A launch's waiting policy: a limit for each wait, and the board with the abort word.
@@ -76,26 +70,17 @@ pub struct BoardPatience {
     started: u64,
 }
 
-impl BoardPatience {
-    #[inline(always)]
-    fn field<T>(&self, offset: usize) -> Global<T> {
-        self.handle.board.byte_add(offset as u64).cast()
-    }
-}
-
-macro_rules! board {
-    ($patience:ident . $field:ident) => {
-        $patience.field(core::mem::offset_of!(WaitBoard, $field))
-    };
-}
-
 impl Patience for BoardPatience {
     const LOOKS: u32 = 256;
 
     #[inline(always)]
     fn exhausted(&mut self) -> Option<WaitError> {
         // SAFETY: `Policy::new`'s contract: the board is mapped and live.
-        let aborted = unsafe { arch::load_u32::<Relaxed, Sys>(board!(self.abort)) } != 0;
+        let aborted = unsafe {
+            arch::load_u32::<Relaxed, Sys>(
+                self.handle.board.byte_add(offset_of!(WaitBoard, abort) as u64).cast(),
+            )
+        } != 0;
         let now = arch::timer_ns();
         if self.started == 0 {
             self.started = now;
@@ -109,35 +94,32 @@ impl Patience for BoardPatience {
 
     #[inline(always)]
     fn report(&mut self, site: WaitSite, error: WaitError, expected: u64, seen: u64) {
-        let whose = pair(self.handle.rank.0, site.peer.0);
-        // SAFETY: `Policy::new`'s contract: the board is mapped and live.
-        unsafe { leave_report(self.handle.board, pair(error as u32, site.kind as u32), whose, site.channel.0, expected, seen) };
-    }
-}
-
-#[cold]
-#[inline(never)]
-unsafe fn leave_report(board: Global<WaitBoard>, what: u64, whose: u64, channel: u32, expected: u64, seen: u64) {
-    macro_rules! field {
-        ($field:ident) => {
-            board.byte_add(core::mem::offset_of!(WaitBoard, $field) as u64).cast()
+        const LINE: usize = offset_of!(WaitBoard, error);
+        // One address for all of the device's line: see `arch::advance`.
+        let line = arch::advance(self.handle.board.address(), LINE as u64);
+        // SAFETY: the address of the line's first 16-byte word, inside the board; what lies there is the accesses' business.
+        let line: Global<[u64; 2]> = unsafe { Global::from_address(line) };
+        let state: Global<u32> = line.byte_add((offset_of!(WaitBoard, state) - LINE) as u64).cast();
+        // Threads of one device contend for the board, never the host: `.gpu` scope claims it, also where the bus has no
+        // atomics of its own.
+        // SAFETY: `Policy::new`'s contract, here and below; after the claim this thread alone writes the fields.
+        let before = unsafe {
+            arch::atom_cas_u32::<Relaxed, Gpu>(state, BoardState::Clear as u32, BoardState::Claimed as u32)
         };
-    }
-    let before = unsafe {
-        arch::atom_cas_u32::<Relaxed, Gpu>(field!(state), BoardState::Clear as u32, BoardState::Claimed as u32)
-    };
-    if before != BoardState::Clear as u32 {
-        return;
-    }
-    let line: Global<[u64; 2]> = field!(error);
-    unsafe {
-        arch::store_weak_v2_u64(line, [what, whose]);
-        arch::store_weak_v2_u64(
-            line.add(1),
-            [pair(channel, arch::block_index()), pair(arch::thread_index(), 0)],
-        );
-        arch::store_weak_v2_u64(line.add(2), [expected, seen]);
-        arch::store_u32::<Release, Sys>(field!(state), BoardState::Reported as u32);
+        if before != BoardState::Clear as u32 {
+            return;
+        }
+        // SAFETY: as above; the layout's assertions put the fields in these three 16-byte words.
+        unsafe {
+            let (rank, peer, channel) = (self.handle.rank.0, site.peer.0, site.channel.0);
+            arch::store_weak_v2_u64(line, [pair(error as u32, site.kind as u32), pair(rank, peer)]);
+            arch::store_weak_v2_u64(
+                line.add(1),
+                [pair(channel, arch::block_index()), pair(arch::thread_index(), 0)],
+            );
+            arch::store_weak_v2_u64(line.add(2), [expected, seen]);
+            arch::store_u32::<Release, Sys>(state, BoardState::Reported as u32);
+        }
     }
 }
 
@@ -179,19 +161,7 @@ pub fn wait<T: Copy>(
 ///
 /// As for [`wait`].
 #[inline(always)]
-pub fn wait_for<W: Copy, T>(
-    patience: impl Patience,
-    site: WaitSite,
-    expected: u64,
-    load: impl FnMut() -> W,
-    ready: impl Fn(W) -> Option<T>,
-    seen: impl Fn(W) -> u64,
-) -> Result<T, WaitError> {
-    wait_with(patience, site, expected, load, ready, seen)
-}
-
-#[inline(always)]
-fn wait_with<P: Patience, W: Copy, T>(
+pub fn wait_for<P: Patience, W: Copy, T>(
     mut patience: P,
     site: WaitSite,
     expected: u64,
@@ -201,20 +171,21 @@ fn wait_with<P: Patience, W: Copy, T>(
 ) -> Result<T, WaitError> {
     loop {
         let mut left = P::LOOKS;
-        // Two loops, and one way out of the inner one: it is a load, a compare, a count and a branch.
+        // Two loops, so that the inner one is a load, a compare and a count.
         let word = loop {
             arch::keep_loop();
             let word = load();
+            if let Some(value) = ready(word) {
+                return Ok(value);
+            }
             left = arch::count_down(left);
-            if ready(word).is_some() | (left == 0) {
+            if left == 0 {
                 break word;
             }
             arch::pause();
         };
-        if let Some(value) = ready(word) {
-            return Ok(value);
-        }
-        if let Some(error) = patience.ask(site, expected, seen(word)) {
+        if let Some(error) = patience.exhausted() {
+            patience.report(site, error, expected, seen(word));
             return Err(error);
         }
         arch::pause();

@@ -337,8 +337,9 @@ impl Receive<'_> {
             let peer = Rank(peer + u32::from(peer >= self.rank));
             (at, Source { policy: self.policy, peer, channel: ChannelId(0) })
         };
-        // SAFETY: the caller's contract: slots of this rank's own scratch.
-        unsafe { packet::read_batch(self.flag, there, places, place) }
+        // SAFETY: the caller's contract, here and below: slots of this rank's own scratch, and none where there is no packet.
+        let look = |words, at| unsafe { Ll16::load_unless_ready(words, at, self.flag) };
+        unsafe { packet::read_batch(self.flag, there, places, place, look) }
     }
 
     /// This rank's own packet `i`.

@@ -381,7 +381,6 @@ plain!([u32; 2]: load_streaming_v2_u32, store_streaming_v2_u32);
 plain!([u32; 4]: load_weak_v4_u32, store_weak_v4_u32);
 plain!([u32; 4]: load_streaming_v4_u32, store_streaming_v4_u32);
 plain!([u64; 2]: load_weak_v2_u64, store_weak_v2_u64);
-plain!([u64; 2]: load_streaming_v2_u64, store_streaming_v2_u64);
 
 /// Reads a word that a peer writes meanwhile. Called by a thread.
 ///
@@ -453,30 +452,6 @@ macro_rules! conditional {
 conditional! {
     load_volatile_u64_if = load_volatile_u64: u64;
     load_volatile_v2_u64_if = load_volatile_v2_u64: [u64; 2];
-}
-
-/// [`load_weak_v2_u64`] where `condition`, else 0. Called by a thread.
-///
-/// # Safety
-///
-/// Where `condition`, as for [`load_weak_v2_u64`].
-#[inline]
-pub unsafe fn load_weak_v2_u64_if(condition: bool, at: Global<[u64; 2]>) -> [u64; 2] {
-    // SAFETY: the caller's contract.
-    if condition { unsafe { load_weak_v2_u64(at) } } else { [0; 2] }
-}
-
-/// [`store_weak_v2_u64`] where `condition`. Called by a thread.
-///
-/// # Safety
-///
-/// Where `condition`, as for [`store_weak_v2_u64`].
-#[inline]
-pub unsafe fn store_weak_v2_u64_if(condition: bool, at: Global<[u64; 2]>, value: [u64; 2]) {
-    if condition {
-        // SAFETY: the caller's contract.
-        unsafe { store_weak_v2_u64(at, value) };
-    }
 }
 
 // Bulk copies: done at once, so every barrier's phase has ended when it is asked for.

@@ -71,3 +71,34 @@ __device__ __forceinline__ uint32_t wait(const Inbound& inbound, const Policy& p
   if (error) DeviceWord(*inbound.expected).fetch_sub(1, cuda::memory_order_relaxed);
   return error;
 }
+
+// One packet, from the sender and over the channel that `inbound` names.
+template <typename P>
+__device__ __forceinline__ uint32_t read(const void* at, uint32_t flag, typename P::Payload& payload, const Policy& policy,
+                                         const Inbound& inbound) {
+  const Site site{PACKET, inbound.peer, inbound.channel};
+  return bounded(policy, site, flag, [&](uint64_t& seen) {
+    uint32_t other;
+    const bool ready = P::look(at, flag, payload, other);
+    seen = other;
+    return ready;
+  });
+}
+
+// The grid barrier; a block whose wait failed gives the error to all of its threads.
+__device__ __forceinline__ bool grid_barrier(uint32_t* word, const Policy& policy) {
+  __syncthreads();
+  bool failed = false;
+  if (threadIdx.x == 0) {
+    cuda::atomic_ref<uint32_t, cuda::thread_scope_device> ref(*word);
+    const uint32_t step = blockIdx.x == 0 ? 0x80000000u - (gridDim.x - 1) : 1;
+    const uint32_t before = ref.fetch_add(step, cuda::memory_order_release);
+    const Site site{BARRIER, policy.rank, 0};
+    failed = bounded(policy, site, (before ^ 0x80000000u) & 0x80000000u, [&](uint64_t& seen) {
+      const uint32_t now = ref.load(cuda::memory_order_acquire);
+      seen = now;
+      return ((now ^ before) & 0x80000000u) != 0;
+    });
+  }
+  return __syncthreads_or(failed);
+}
