@@ -1,8 +1,8 @@
 //! A group's copy between two places in global memory, of any length and alignment.
 //!
 //! The middle is written in aligned 16-byte words. Where the source is aligned alike, each is one load; where it is not,
-//! each is cut out of two neighbouring aligned words by a byte shift, so a misaligned copy moves the same bytes by the same
-//! wide accesses. The few bytes before and after go one by one (or four by four, where both sides allow). Nothing outside
+//! each is cut out of five aligned pieces of 4 bytes by a byte shift, so a misaligned copy stores as widely, and its loads
+//! find in the cache what the first of them brought. The few bytes before and after go one by one (or four by four, where both sides allow). Nothing outside
 //! the two ranges is read or written.
 
 use crate::abi::Global;
@@ -87,7 +87,7 @@ impl Parts {
 
 /// Copies `words` words from an address that is not aligned to them.
 ///
-/// In turns of four words a thread, as [`body`], and then one by one. Each word is cut out of five aligned pieces of four bytes
+/// Two words of a thread in flight, then one. Each word is cut out of five aligned pieces of four bytes
 /// by a byte shift.
 ///
 /// # Safety

@@ -448,8 +448,9 @@ where
             move || at.next_address()
         };
         let place = |k| (from.byte_add(u64::from(k) * stride), source);
-        // SAFETY: packet `i + k * step`, below `whole`, here and below.
+        // SAFETY: packet `i + k * step`, below `whole`.
         let look = |_, at| unsafe { P::load(at) };
+        // SAFETY: as above, each of them.
         let payloads: [P::Payload; IN_FLIGHT] = unsafe { read_batch(flag, |_| true, places, place, look) }?;
         let mut at = Steps::from(dst.byte_add(i * P::PAYLOAD_BYTES), step * P::PAYLOAD_BYTES);
         for k in 0..IN_FLIGHT {

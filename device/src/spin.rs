@@ -94,32 +94,50 @@ impl Patience for BoardPatience {
 
     #[inline(always)]
     fn report(&mut self, site: WaitSite, error: WaitError, expected: u64, seen: u64) {
-        const LINE: usize = offset_of!(WaitBoard, error);
-        // One address for all of the device's line: see `arch::advance`.
-        let line = arch::advance(self.handle.board.address(), LINE as u64);
-        // SAFETY: the address of the line's first 16-byte word, inside the board; what lies there is the accesses' business.
-        let line: Global<[u64; 2]> = unsafe { Global::from_address(line) };
-        let state: Global<u32> = line.byte_add((offset_of!(WaitBoard, state) - LINE) as u64).cast();
-        // Threads of one device contend for the board, never the host: `.gpu` scope claims it, also where the bus has no
-        // atomics of its own.
-        // SAFETY: `Policy::new`'s contract, here and below; after the claim this thread alone writes the fields.
-        let before = unsafe {
-            arch::atom_cas_u32::<Relaxed, Gpu>(state, BoardState::Clear as u32, BoardState::Claimed as u32)
-        };
-        if before != BoardState::Clear as u32 {
-            return;
-        }
-        // SAFETY: as above; the layout's assertions put the fields in these three 16-byte words.
-        unsafe {
-            let (rank, peer, channel) = (self.handle.rank.0, site.peer.0, site.channel.0);
-            arch::store_weak_v2_u64(line, [pair(error as u32, site.kind as u32), pair(rank, peer)]);
-            arch::store_weak_v2_u64(
-                line.add(1),
-                [pair(channel, arch::block_index()), pair(arch::thread_index(), 0)],
-            );
-            arch::store_weak_v2_u64(line.add(2), [expected, seen]);
-            arch::store_u32::<Release, Sys>(state, BoardState::Reported as u32);
-        }
+        let (what, whose) = (pair(error as u32, site.kind as u32), pair(self.handle.rank.0, site.peer.0));
+        // SAFETY: `Policy::new`'s contract: the board is mapped and live.
+        unsafe { leave_report(self.handle.board, what, whose, site.channel.0, expected, seen) };
+    }
+}
+
+/// Claims the board and reports on it; where another wait has claimed it, does nothing. `what` is the error and the kind, `whose`
+/// the rank and its peer.
+///
+/// A function that is called, unlike the rest of the crate: all waits of a kernel share one, and it takes no registers of theirs.
+///
+/// # Safety
+///
+/// The board is mapped and live.
+#[cold]
+#[inline(never)]
+unsafe fn leave_report(
+    board: Global<WaitBoard>,
+    what: u64,
+    whose: u64,
+    channel: u32,
+    expected: u64,
+    seen: u64,
+) {
+    let state: Global<u32> = board.byte_add(offset_of!(WaitBoard, state) as u64).cast();
+    // Threads of one device contend for the board, never the host: `.gpu` scope claims it, also where the bus has no atomics
+    // of its own.
+    // SAFETY: the caller's contract, here and below; after the claim this thread alone writes the fields.
+    let before = unsafe {
+        arch::atom_cas_u32::<Relaxed, Gpu>(state, BoardState::Clear as u32, BoardState::Claimed as u32)
+    };
+    if before != BoardState::Clear as u32 {
+        return;
+    }
+    let line: Global<[u64; 2]> = board.byte_add(offset_of!(WaitBoard, error) as u64).cast();
+    // SAFETY: as above; the layout's assertions put the fields in these three 16-byte words.
+    unsafe {
+        arch::store_weak_v2_u64(line, [what, whose]);
+        arch::store_weak_v2_u64(
+            line.add(1),
+            [pair(channel, arch::block_index()), pair(arch::thread_index(), 0)],
+        );
+        arch::store_weak_v2_u64(line.add(2), [expected, seen]);
+        arch::store_u32::<Release, Sys>(state, BoardState::Reported as u32);
     }
 }
 

@@ -337,8 +337,9 @@ impl Receive<'_> {
             let peer = Rank(peer + u32::from(peer >= self.rank));
             (at, Source { policy: self.policy, peer, channel: ChannelId(0) })
         };
-        // SAFETY: the caller's contract, here and below: slots of this rank's own scratch, and none where there is no packet.
+        // SAFETY: the caller's contract: a slot of this rank's own scratch, and no access where there is no packet.
         let look = |words, at| unsafe { Ll16::load_unless_ready(words, at, self.flag) };
+        // SAFETY: as above, each of them.
         unsafe { packet::read_batch(self.flag, there, places, place, look) }
     }
 
