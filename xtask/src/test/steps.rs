@@ -2,7 +2,7 @@
 
 use super::cargo::{all, cargo, counted, verdict};
 use super::{Context, Outcome, Step, dynamic};
-use crate::{build_ptx, cuda_link, layers, packages, workspace};
+use crate::{build_ptx, cuda_link, layers, packages, rdma as machines, workspace};
 use anyhow::Result;
 use std::process::ExitCode;
 
@@ -18,6 +18,7 @@ pub const ALL: &[Step] = &[
         about: "unit, doc, property, loom, golden, compile-fail and CPU-device tests",
         run: test,
     },
+    Step { name: "rdma", about: "InfiniBand tests on a software adapter, in one machine and in two", run: rdma },
     Step { name: "thread", about: "ThreadSanitizer", run: dynamic::thread },
     Step { name: "memory", about: "AddressSanitizer, or valgrind", run: dynamic::memory },
     Step { name: "miri", about: "Miri on the device crate", run: dynamic::miri },
@@ -74,6 +75,15 @@ fn ptx(context: &Context) -> Result<Outcome> {
 
 fn test(_: &Context) -> Result<Outcome> {
     counted(&mut cargo(&["test", "--workspace"]))
+}
+
+fn rdma(context: &Context) -> Result<Outcome> {
+    match machines::provide(context.install) {
+        Ok(prepared) => machines::step(&prepared).map(Outcome::Passed),
+        // Nothing is brought unasked, and CI asks: there a lack is a failure.
+        Err(missing) if !context.install => Ok(Outcome::Skipped(format!("{missing:#}"))),
+        Err(missing) => Err(missing),
+    }
 }
 
 fn deny(_: &Context) -> Result<Outcome> {
