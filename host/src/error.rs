@@ -6,6 +6,7 @@ mod data_type;
 mod handle_kind;
 mod kind;
 mod memory;
+mod verbs;
 mod words;
 
 use std::io;
@@ -18,6 +19,7 @@ pub use data_type::DataTypeError;
 pub use handle_kind::HandleKind;
 pub use kind::ErrorKind;
 pub use memory::{Attempts, MemoryError};
+pub use verbs::VerbsError;
 pub use words::ThreadLimit;
 use words::{architectures, kind_words, outcome_words};
 
@@ -489,6 +491,10 @@ pub enum Error {
     /// A connection to a peer has failed, or did not end in time.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
+
+    /// RDMA.
+    #[error(transparent)]
+    Verbs(#[from] VerbsError),
 
     /// Element types that do not go together.
     #[error(transparent)]

@@ -2,7 +2,7 @@
 //!
 //! # Layers
 //!
-//! Each module imports only from those before it: [`error`], `env` < [`data_type`], [`device`], `hip` < [`memory`],
+//! Each module imports only from those before it: [`error`], `env` < [`data_type`], [`device`], `hip`, [`verbs`] < [`memory`],
 //! [`convert`] < [`connection`] < [`semaphore`] < [`channel`] < [`collective`]. Of the device crate the host names only [`abi`], the element
 //! types, the kernels' table, and the CPU half that runs them.
 //!
@@ -16,6 +16,7 @@ pub mod device;
 pub mod error;
 #[cfg(feature = "hip")]
 pub mod hip;
+pub mod verbs;
 
 pub mod bootstrap;
 

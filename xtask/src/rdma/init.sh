@@ -22,10 +22,10 @@ ip addr add "10.9.0.$((host + 1))/24" dev eth0
 ip link set eth0 up
 rdma link add rxe0 type rxe netdev eth0 || leave 18
 hostname "host$host"
-export RUST_BACKTRACE=1 WARPWIRE_TEST_RDMA=1
+export RUST_BACKTRACE=1 
 # One machine plays all ranks of a test; with two, each plays one.
 if [ "$hosts" -gt 1 ]; then
-    export WARPWIRE_TEST_RDMA_HOST="$host" WARPWIRE_TEST_RDMA_ROOT=10.9.0.1
+    export WARPWIRE_RDMA_TEST_HOST="$host"
     tries=0
     until ping -c 1 -W 1 "10.9.0.$((2 - host))" >/dev/null; do
         tries=$((tries + 1))
