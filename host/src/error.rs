@@ -1,6 +1,7 @@
 //! What can go wrong, and what to do about it.
 
 mod bootstrap;
+mod communicator;
 mod connection;
 mod data_type;
 mod handle_kind;
@@ -14,6 +15,7 @@ use std::io;
 use warpwire_device::abi::{ChannelId, Rank, WaitError, WaitKind};
 
 pub use bootstrap::{BootstrapError, Departure, Refusal};
+pub use communicator::CommunicatorError;
 pub use connection::ConnectionError;
 pub use data_type::DataTypeError;
 pub use handle_kind::HandleKind;
@@ -495,6 +497,10 @@ pub enum Error {
     /// RDMA.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
+
+    /// Set-up between ranks.
+    #[error(transparent)]
+    Communicator(#[from] CommunicatorError),
 
     /// Element types that do not go together.
     #[error(transparent)]

@@ -3,7 +3,7 @@
 //! # Layers
 //!
 //! Each module imports only from those before it: [`error`], `env` < [`data_type`], [`device`], `hip`, [`verbs`] < [`memory`],
-//! [`convert`] < [`connection`] < [`semaphore`] < [`channel`] < [`collective`]. Of the device crate the host names only [`abi`], the element
+//! [`convert`] < [`connection`] < [`semaphore`] < [`channel`] < [`communicator`] < [`collective`]. Of the device crate the host names only [`abi`], the element
 //! types, the kernels' table, and the CPU half that runs them.
 //!
 //! # Two devices
@@ -27,6 +27,8 @@ pub mod connection;
 pub mod channel;
 pub mod convert;
 pub mod semaphore;
+
+pub mod communicator;
 
 pub mod collective;
 

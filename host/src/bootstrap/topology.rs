@@ -20,6 +20,7 @@ pub(super) struct Place {
 #[derive(Clone, Debug)]
 pub struct Topology {
     hosts: Vec<HostId>,
+    domain_ids: Vec<DomainId>,
     nodes: Sharing,
     domains: Sharing,
 }
@@ -29,7 +30,7 @@ impl Topology {
     pub(super) fn new(places: &[Place]) -> Self {
         let hosts: Vec<HostId> = places.iter().map(|place| place.host).collect();
         let domains: Vec<DomainId> = places.iter().map(|place| place.domain).collect();
-        Self { nodes: Sharing::new(&hosts), domains: Sharing::new(&domains), hosts }
+        Self { nodes: Sharing::new(&hosts), domains: Sharing::new(&domains), hosts, domain_ids: domains }
     }
 
     /// The rank's host; none for a rank that is not in the group.
@@ -61,6 +62,12 @@ impl Topology {
     pub fn uniform(&self) -> Option<usize> {
         let first = self.nodes.sets.first()?.len();
         self.nodes.sets.iter().all(|node| node.len() == first).then_some(first)
+    }
+
+    /// Whose memory the rank can map; none for a rank that is not in the group.
+    #[must_use]
+    pub fn domain(&self, rank: Rank) -> Option<DomainId> {
+        self.domain_ids.get(rank.0 as usize).copied()
     }
 
     /// The ranks that can share memory with the rank, itself included; none for a rank that is not in the group.

@@ -2,13 +2,14 @@
 
 use std::fmt::{self, Debug};
 
+use serde::{Deserialize, Serialize};
 use warpwire_device::abi::Rank;
 
 use crate::error::{Error, Result};
-use crate::memory::RegisteredMemory;
+use crate::memory::{RegisteredMemory, Transports};
 
 /// What carries a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Transport {
     /// The peer's memory is mapped here: copies by the device's own engine.
@@ -27,6 +28,15 @@ impl Transport {
             Self::CudaIpc => "CudaIpc",
             Self::InfiniBand => "InfiniBand",
             Self::Ethernet => "Ethernet",
+        }
+    }
+
+    /// What memory has to be registered for, so that it reaches it.
+    #[must_use]
+    pub fn registration(self) -> Transports {
+        match self {
+            Self::CudaIpc => Transports::CUDA_IPC,
+            Self::InfiniBand | Self::Ethernet => Transports::ETHERNET,
         }
     }
 }
@@ -80,4 +90,9 @@ pub(crate) trait Link: Debug + Send + Sync {
 
     /// Moves the work on without waiting, and gives the last mark that it has passed.
     fn completed(&self) -> Result<Mark>;
+
+    /// Ends it: what is queued may or may not arrive, every later call fails with
+    /// [`ConnectionError::Closed`](crate::error::ConnectionError::Closed), those that wait for room end, and so do threads
+    /// that serve it. It may be called twice. A drop does the same once nothing refers to the link.
+    fn close(&self);
 }

@@ -3,15 +3,22 @@
 //! A [`Connection`] writes into memory that the peer has registered, updates the peer's 64-bit words, and says when what was
 //! asked for is complete. Which transport carries it is behind `Link`; everything above is written once, over that.
 //!
+//! Each transport is a folder with two types: an `Endpoint`, which meets the other end's, and the `Link` that they make.
+//!
+//! Layers: `link`, `site` < `cuda_ipc` and other transports < `endpoint` < this.
+//!
 //! # Ordering
 //!
 //! What is asked of one connection takes effect at the peer in the order of the calls: whoever sees an update (by an acquire
 //! at system scope) sees the writes that were asked for before it. Two connections are not ordered with each other.
 
+mod cuda_ipc;
+mod endpoint;
 mod link;
+mod site;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,8 +27,11 @@ use warpwire_device::abi::Rank;
 use crate::error::{ConnectionError, Error, Result};
 use crate::memory::RegisteredMemory;
 
+pub use endpoint::EndpointConfig;
+pub(crate) use endpoint::{Endpoint, Peer};
 pub(crate) use link::{Link, Place};
 pub use link::{Mark, Transport};
+pub use site::Site;
 
 /// A way to one peer's memory. A cheap clone; any thread may call it, and calls of several threads are ordered as they come.
 #[derive(Clone)]
@@ -39,7 +49,6 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    #[allow(dead_code, reason = "the transports construct it")]
     pub(crate) fn over(link: Arc<dyn Link>) -> Self {
         Self { link }
     }
@@ -54,6 +63,17 @@ impl Connection {
     #[must_use]
     pub fn peer(&self) -> Rank {
         self.link.peer()
+    }
+
+    /// Ends it: what is queued may or may not arrive, and every later call fails, also by its clones. It is closed too when
+    /// the last clone is dropped.
+    pub fn close(&self) {
+        self.link.close();
+    }
+
+    /// What carries it, without keeping it.
+    pub(crate) fn downgrade(&self) -> Weak<dyn Link> {
+        Arc::downgrade(&self.link)
     }
 
     /// Queues a copy of `bytes` bytes from `source`, this rank's, to `destination`, the peer's, and does not wait for it.

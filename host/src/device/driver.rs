@@ -108,6 +108,9 @@ pub(crate) trait DriverEvent: Debug + Send + Sync {
     /// Waits until it has passed.
     fn synchronize(&self) -> Result<()>;
 
+    /// Whether it has passed.
+    fn has_passed(&self) -> Result<bool>;
+
     /// The time from `earlier`, a mark of the same device, to this one; waits for both.
     fn elapsed_since(&self, earlier: &dyn DriverEvent) -> Result<Duration>;
 

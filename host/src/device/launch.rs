@@ -18,13 +18,15 @@ pub struct LaunchConfig {
     /// wait for nobody; 1 where they wait for each other (a grid barrier) or for another device; N where N ranks that wait
     /// for each other share the device. The CPU devices of one process share its threads, and count as one here.
     pub concurrent: u32,
+    /// How many of them other processes launch: they take places on the device, but none of this process' queues.
+    pub elsewhere: u32,
 }
 
 impl LaunchConfig {
     /// `blocks` blocks of `threads` threads, without shared memory, that wait for nobody.
     #[must_use]
     pub const fn new(blocks: u32, threads: u32) -> Self {
-        Self { blocks, threads, shared_bytes: 0, concurrent: 0 }
+        Self { blocks, threads, shared_bytes: 0, concurrent: 0, elsewhere: 0 }
     }
 
     /// With this much dynamic shared memory a block.
@@ -41,6 +43,14 @@ impl LaunchConfig {
         self
     }
 
+    /// With this many of the concurrent grids launched by other processes: see
+    /// [`LaunchConfig::elsewhere`](#structfield.elsewhere).
+    #[must_use]
+    pub const fn elsewhere(mut self, grids: u32) -> Self {
+        self.elsewhere = grids;
+        self
+    }
+
     /// Fails where no launch of `function` can have this shape.
     pub(super) fn check<K>(&self, function: &Function<K>) -> Result<()> {
         let (name, properties) = (function.driver().name(), function.device().properties());
@@ -49,8 +59,9 @@ impl LaunchConfig {
         if self.concurrent == 0 {
             return Ok(());
         }
-        if let Some(limit) = properties.max_concurrent_streams.filter(|&limit| self.concurrent > limit) {
-            return Err(Error::TooManyStreams { kernel: name.to_owned(), asked: self.concurrent, limit });
+        let here = self.concurrent.saturating_sub(self.elsewhere);
+        if let Some(limit) = properties.max_concurrent_streams.filter(|&limit| here > limit) {
+            return Err(Error::TooManyStreams { kernel: name.to_owned(), asked: here, limit });
         }
         self.check_resident(name, function.resident_blocks(self.threads, self.shared_bytes)?)
     }
@@ -87,7 +98,7 @@ impl LaunchConfig {
 
     /// The check of blocks that wait for each other: all have to be resident, or they wait for ever.
     fn check_resident(&self, kernel: &str, limit: u32) -> Result<()> {
-        let Self { blocks, threads, shared_bytes, concurrent } = *self;
+        let Self { blocks, threads, shared_bytes, concurrent, .. } = *self;
         let asked = u64::from(blocks) * u64::from(concurrent);
         if asked <= u64::from(limit) {
             return Ok(());

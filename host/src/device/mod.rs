@@ -24,6 +24,7 @@ mod cpu;
 mod cuda;
 pub(crate) mod driver;
 mod graph;
+mod identity;
 mod launch;
 mod memory_kind;
 mod module;
@@ -33,11 +34,13 @@ mod stream;
 
 pub use buffer::{Buffer, HostBuffer};
 pub use graph::Graph;
+pub use identity::{DeviceUuid, PciAddress};
 pub use launch::LaunchConfig;
 pub use memory_kind::{AddressRange, HandleKinds, MemoryInfo, MemoryKind, MemoryOptions};
 pub use module::{Function, Module, ModuleSource, builtin_module};
 pub use properties::{DeviceKind, Properties};
 pub use selector::DeviceSelector;
+pub(crate) use stream::WeakAbortHandle;
 pub use stream::{AbortHandle, Event, Stream};
 
 use std::sync::Arc;

@@ -2,8 +2,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
+use super::identity::{DeviceUuid, PciAddress};
+
 /// What kind of device runs the kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DeviceKind {
     /// This process' own threads.
     Cpu,
@@ -27,6 +31,10 @@ pub struct Properties {
     pub name: String,
     /// Its kind.
     pub kind: DeviceKind,
+    /// Which of all devices it is: equal on two ranks that share it.
+    pub uuid: DeviceUuid,
+    /// Where a GPU is plugged in.
+    pub pci: Option<PciAddress>,
     /// A GPU's compute capability: (9, 0) for `sm_90`.
     pub compute_capability: Option<(u32, u32)>,
     /// Multiprocessors; for the CPU device, the processors that its blocks share.

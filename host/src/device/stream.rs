@@ -4,7 +4,7 @@ use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use warpwire_device::abi::{Global, PolicyHandle, Rank};
@@ -299,6 +299,24 @@ impl AbortHandle {
     pub fn abort(&self) {
         self.board.abort();
     }
+
+    /// The same without keeping the board.
+    pub(crate) fn downgrade(&self) -> WeakAbortHandle {
+        WeakAbortHandle { board: Arc::downgrade(&self.board) }
+    }
+}
+
+/// An [`AbortHandle`] that keeps nothing: of no use once the stream and its launches are gone.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakAbortHandle {
+    board: Weak<Board>,
+}
+
+impl WeakAbortHandle {
+    /// The handle, as long as there is something to abort.
+    pub(crate) fn upgrade(&self) -> Option<AbortHandle> {
+        self.board.upgrade().map(|board| AbortHandle { board })
+    }
 }
 
 /// A mark of the time in a stream.
@@ -316,6 +334,15 @@ impl Event {
     /// The driver's.
     pub fn synchronize(&self) -> Result<()> {
         self.driver.synchronize()
+    }
+
+    /// Whether the stream has passed it.
+    ///
+    /// # Errors
+    ///
+    /// The driver's.
+    pub fn has_passed(&self) -> Result<bool> {
+        self.driver.has_passed()
     }
 
     /// The time from `earlier` to this one, by the device's clock; waits for both. Zero where `earlier` came later.

@@ -18,10 +18,10 @@ pub(super) fn host() -> Result<HostId> {
 
 /// A number that no other process has: unlike a process id it is not given out again, and is the same seen from any
 /// container.
-pub(super) type ProcessId = [u8; 16];
+pub type ProcessId = [u8; 16];
 
 /// This process' number.
-pub(super) fn process() -> Result<ProcessId> {
+pub(crate) fn process() -> Result<ProcessId> {
     static PROCESS: OnceLock<ProcessId> = OnceLock::new();
     if let Some(process) = PROCESS.get() {
         return Ok(*process);

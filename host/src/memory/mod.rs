@@ -41,6 +41,8 @@ mod tests;
 pub use crate::error::HandleKind;
 pub use export::HandleChoice;
 pub use handle::SharedHandle;
+pub use identity::ProcessId;
+pub(crate) use identity::process as process_id;
 pub use multicast::{Multicast, MulticastBinding, MulticastMapping, SharedMulticast};
 pub use peer_access::PeerAccess;
 pub use query::{allocation_of, gpu_memset, gpu_memset_async, is_cu_mem_map_allocated, is_nvls_supported};

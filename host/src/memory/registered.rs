@@ -32,13 +32,18 @@ bitflags! {
 /// each allocation once, however many registered memories lie in it. A cheap clone.
 #[derive(Clone, Debug)]
 pub struct RegisteredMemory {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
     mapped: Option<Global<u8>>,
     body: Body,
     _kept: Kept,
 }
 
 /// What keeps the memory where it is.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[expect(dead_code, reason = "kept for their drops")]
 enum Kept {
     Owned(Arc<dyn DriverMemory>),
@@ -91,7 +96,7 @@ impl RegisteredMemory {
             transports: transports.bits(),
             part: None,
         };
-        Ok(Self { mapped: Some(address), body, _kept: Kept::Owned(Arc::clone(buffer.memory().0)) })
+        Ok(Self::new(Some(address), body, Kept::Owned(Arc::clone(buffer.memory().0))))
     }
 
     /// Registers memory that the program has from elsewhere, for [`Transports::CUDA_IPC`].
@@ -115,7 +120,11 @@ impl RegisteredMemory {
         let body = Body { address, bytes, transports: transports.bits(), part: Some(part) };
         // SAFETY: the caller's own address, which it has as global memory.
         let mapped = Some(unsafe { Global::from_address(address) });
-        Self { mapped, body, _kept: Kept::Shared(shareable) }
+        Self::new(mapped, body, Kept::Shared(shareable))
+    }
+
+    fn new(mapped: Option<Global<u8>>, body: Body, kept: Kept) -> Self {
+        Self { inner: Arc::new(Inner { mapped, body, _kept: kept }) }
     }
 
     /// What a peer is told.
@@ -124,7 +133,7 @@ impl RegisteredMemory {
     ///
     /// None that is known; the encoder's.
     pub fn serialize(&self) -> Result<Vec<u8>> {
-        wire::seal(Form::Registered, &self.body)
+        wire::seal(Form::Registered, &self.inner.body)
     }
 
     /// The memory of a peer that has sent `bytes`, mapped for `device` where it was registered for
@@ -136,40 +145,40 @@ impl RegisteredMemory {
     pub fn deserialize(device: &Device, bytes: &[u8]) -> Result<Self> {
         let body: Body = wire::open(Form::Registered, bytes)?;
         body.check().map_err(|reason| wire::malformed(Form::Registered, bytes.len(), reason.to_owned()))?;
-        let Some(part) = &body.part else { return Ok(Self { mapped: None, body, _kept: Kept::Elsewhere }) };
+        let Some(part) = &body.part else { return Ok(Self::new(None, body, Kept::Elsewhere)) };
         let memory = import::memory(device, part)?;
         // SAFETY: `part` lies in the allocation (`Body::check`), which is mapped from there on as global memory.
         let mapped = Some(unsafe { Global::from_address(memory.address() + part.offset) });
-        Ok(Self { mapped, body, _kept: Kept::Mapped(memory) })
+        Ok(Self::new(mapped, body, Kept::Mapped(memory)))
     }
 
     /// Where this process reaches it; `None` for a peer's that is not mapped here.
     #[must_use]
     pub fn address(&self) -> Option<Global<u8>> {
-        self.mapped
+        self.inner.mapped
     }
 
     /// Where it lies in its owner's address space.
     #[must_use]
     pub fn owner_address(&self) -> u64 {
-        self.body.address
+        self.inner.body.address
     }
 
     /// Its length.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.body.bytes
+        self.inner.body.bytes
     }
 
     /// How it is reached.
     #[must_use]
     pub fn transports(&self) -> Transports {
-        Transports::from_bits_retain(self.body.transports)
+        Transports::from_bits_retain(self.inner.body.transports)
     }
 
     /// Its handle, where it has one.
     #[must_use]
     pub fn handle(&self) -> Option<SharedHandle> {
-        self.body.part.clone().map(SharedHandle::new)
+        self.inner.body.part.clone().map(SharedHandle::new)
     }
 }

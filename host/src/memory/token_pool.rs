@@ -1,5 +1,6 @@
 //! Slots for semaphores' counts.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use warpwire_device::abi::Global;
@@ -105,7 +106,7 @@ impl Block {
         let (at, word) = taken.iter_mut().enumerate().find(|(_, word)| **word != u64::MAX)?;
         let bit = word.trailing_ones();
         *word |= 1 << bit;
-        Some(Token { block: Arc::clone(self), slot: at * 64 + bit as usize })
+        Some(Token { block: Arc::clone(self), slot: at * 64 + bit as usize, retired: AtomicBool::new(false) })
     }
 }
 
@@ -114,6 +115,8 @@ impl Block {
 pub struct Token {
     block: Arc<Block>,
     slot: usize,
+    /// Whether the slot is given up.
+    retired: AtomicBool,
 }
 
 impl Token {
@@ -151,10 +154,19 @@ impl Token {
     pub fn register(&self, transports: Transports) -> Result<RegisteredMemory> {
         RegisteredMemory::of(&self.block.words.part(self.slot, 1)?, transports)
     }
+
+    /// Gives the slot up: for one that somebody may still signal when the token is dropped. The pool does not hand it out
+    /// again.
+    pub fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+    }
 }
 
 impl Drop for Token {
     fn drop(&mut self) {
+        if *self.retired.get_mut() {
+            return;
+        }
         // Zeroed before it is free: from then on another thread may have it.
         match self.reset() {
             Ok(()) => self.block.lock()[self.slot / 64] &= !(1 << (self.slot % 64)),

@@ -20,6 +20,10 @@ impl Mark {
         self.time.change(|time| *time = Some(Instant::now()));
     }
 
+    fn has_passed(&self) -> bool {
+        self.time.with(|time| time.is_some())
+    }
+
     fn wait(&self) -> Instant {
         self.time.wait(|time| *time)
     }
@@ -33,6 +37,10 @@ impl DriverEvent for CpuEvent {
     fn synchronize(&self) -> Result<()> {
         self.0.wait();
         Ok(())
+    }
+
+    fn has_passed(&self) -> Result<bool> {
+        Ok(self.0.has_passed())
     }
 
     fn elapsed_since(&self, earlier: &dyn DriverEvent) -> Result<Duration> {

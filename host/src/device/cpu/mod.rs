@@ -38,7 +38,9 @@ use super::driver::{
     MemoryRequest, MulticastShape, Payload,
 };
 use super::module::unknown_kernel;
-use super::{AddressRange, DeviceKind, HandleKinds, MemoryInfo, MemoryKind, ModuleSource, Properties};
+use super::{
+    AddressRange, DeviceKind, DeviceUuid, HandleKinds, MemoryInfo, MemoryKind, ModuleSource, Properties,
+};
 use crate::error::{Error, HandleKind, Result};
 use aligned::Aligned;
 use capacity::Capacity;
@@ -55,9 +57,14 @@ const MAX_BLOCKS: u32 = i32::MAX as u32;
 /// A new CPU device.
 pub(super) fn open() -> Result<Arc<dyn Driver>> {
     static OPENED: AtomicU32 = AtomicU32::new(0);
+    let mut uuid = [0; 16];
+    getrandom::fill(&mut uuid)
+        .map_err(|error| Error::system("drawing random numbers", io::Error::other(error.to_string())))?;
     let properties = Properties {
         name: format!("CPU device {}", OPENED.fetch_add(1, Ordering::Relaxed)),
         kind: DeviceKind::Cpu,
+        uuid: DeviceUuid::new(uuid),
+        pci: None,
         compute_capability: None,
         multiprocessors: thread::available_parallelism().map_or(1, NonZero::get) as u32,
         max_threads_per_block: MAX_THREADS_PER_BLOCK,

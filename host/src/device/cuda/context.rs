@@ -9,8 +9,8 @@ use cust::sys::{CUcontext, CUdevice, CUdevice_attribute as Attribute, CUmodule};
 use super::failure::Failure;
 use super::late::Late;
 use super::ptx::CudaVersion;
-use super::sys::call;
-use crate::device::{DeviceKind, Properties};
+use super::sys::{NOT_SUPPORTED, call};
+use crate::device::{DeviceKind, DeviceUuid, PciAddress, Properties};
 use crate::env;
 use crate::error::{Error, Result};
 
@@ -59,7 +59,7 @@ impl Context {
         unsafe { call!(cuDriverGetVersion(&mut version)) }
             .map_err(|failure| failure.opening("ask for the driver's version"))?;
         let connections = env::cuda_connections()?.unwrap_or(DEFAULT_CONNECTIONS);
-        let properties = properties(device, connections)?;
+        let properties = properties(device, connections, &late)?;
         let shared_limit = properties.max_shared_bytes_per_block;
         let pools = attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0;
 
@@ -218,7 +218,7 @@ pub(super) fn find(ordinal: u32) -> Result<CUdevice> {
     Ok(device)
 }
 
-fn properties(device: CUdevice, connections: u32) -> Result<Properties> {
+fn properties(device: CUdevice, connections: u32, late: &Late) -> Result<Properties> {
     let number = |which| attribute(device, which).map(|value| u32::try_from(value).unwrap_or(0));
     let capability = (
         number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
@@ -227,6 +227,8 @@ fn properties(device: CUdevice, connections: u32) -> Result<Properties> {
     Ok(Properties {
         name: name(device)?,
         kind: DeviceKind::Cuda,
+        uuid: uuid(device, late)?,
+        pci: pci(device)?,
         compute_capability: Some(capability),
         multiprocessors: number(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         max_threads_per_block: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
@@ -260,6 +262,30 @@ pub(super) fn name(device: CUdevice) -> Result<String> {
         .map_err(|failure| failure.opening("ask for the GPU's name"))?;
     let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
     Ok(String::from_utf8_lossy(&text[..end]).into_owned())
+}
+
+/// A GPU's own name. The second form of the function has a MIG instance's own, the first that of the whole GPU.
+fn uuid(device: CUdevice, late: &Late) -> Result<DeviceUuid> {
+    let mut bytes = [0u8; 16];
+    // SAFETY: `bytes` is as long as a `CUuuid`; `device` is one that the driver gave.
+    let newer = unsafe { late.device_get_uuid(bytes.as_mut_ptr(), device) };
+    let asked = newer.or_else(|failure| match failure.code {
+        // SAFETY: as above.
+        NOT_SUPPORTED => unsafe { call!(cuDeviceGetUuid(bytes.as_mut_ptr().cast(), device)) },
+        _ => Err(failure),
+    });
+    asked.map_err(|failure| failure.opening("ask for the GPU's UUID"))?;
+    Ok(DeviceUuid::new(bytes))
+}
+
+/// Where a GPU is plugged in; none where the driver's text is no address.
+fn pci(device: CUdevice) -> Result<Option<PciAddress>> {
+    let mut text = [0u8; 32];
+    // SAFETY: `text` is that long, and the driver writes a string with its zero into it.
+    unsafe { call!(cuDeviceGetPCIBusId(text.as_mut_ptr().cast(), 32, device)) }
+        .map_err(|failure| failure.opening("ask where the GPU is plugged in"))?;
+    let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
+    Ok(PciAddress::parse(&String::from_utf8_lossy(&text[..end])))
 }
 
 #[cfg(test)]

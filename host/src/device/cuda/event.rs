@@ -7,7 +7,8 @@ use std::time::Duration;
 use cust::sys::{CUevent, CUevent_flags, CUstream};
 
 use super::context::{Context, warn_on_failure};
-use super::sys::call;
+use super::failure::Failure;
+use super::sys::{NOT_READY, call};
 use crate::device::driver::DriverEvent;
 use crate::error::{Error, Result};
 
@@ -45,6 +46,16 @@ impl DriverEvent for CudaEvent {
         let _current = self.context.enter()?;
         // SAFETY: the event is of the context that is current.
         unsafe { call!(cuEventSynchronize(self.raw)) }.map_err(|failure| failure.during("wait for an event"))
+    }
+
+    fn has_passed(&self) -> Result<bool> {
+        let _current = self.context.enter()?;
+        // SAFETY: the event is of the context that is current.
+        match unsafe { call!(cuEventQuery(self.raw)) } {
+            Ok(()) => Ok(true),
+            Err(Failure { code: NOT_READY, .. }) => Ok(false),
+            Err(failure) => Err(failure.during("ask whether an event has passed")),
+        }
     }
 
     fn elapsed_since(&self, earlier: &dyn DriverEvent) -> Result<Duration> {

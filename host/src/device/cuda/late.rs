@@ -87,6 +87,8 @@ late! {
     graph_instantiate = "cuGraphInstantiateWithFlags"(executable: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong);
     /// A device's attribute, by cuda.h's number for it.
     device_get_attribute = "cuDeviceGetAttribute"(value: *mut c_int, attribute: c_int, device: CUdevice);
+    /// A device's UUID, a MIG instance's own where it is one. CUDA 11.4.
+    device_get_uuid = "cuDeviceGetUuid_v2"(uuid: *mut u8, device: CUdevice);
     /// Sets a 64-bit word from a stream. The form that needs no setting of the kernel module's. CUDA 11.7.
     stream_write_value = "cuStreamWriteValue64_v2"(stream: CUstream, address: u64, value: u64, flags: c_uint);
     /// Allocates physical memory.

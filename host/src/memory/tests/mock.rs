@@ -10,7 +10,8 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::device::driver::*;
 use crate::device::{
-    AddressRange, Device, DeviceKind, HandleKinds, MemoryInfo, MemoryKind, ModuleSource, Properties,
+    AddressRange, Device, DeviceKind, DeviceUuid, HandleKinds, MemoryInfo, MemoryKind, ModuleSource,
+    Properties,
 };
 use crate::error::{Error, HandleKind, Result};
 
@@ -41,6 +42,8 @@ impl Record {
         let properties = Properties {
             name: "mock".to_owned(),
             kind: DeviceKind::Cpu,
+            uuid: DeviceUuid::new([0; 16]),
+            pci: None,
             compute_capability: None,
             multiprocessors: 1,
             max_threads_per_block: 1,

@@ -1,0 +1,163 @@
+//! The transport by mapped memory: the device's own engine copies, in the order of a stream.
+//!
+//! The same on the CPU device, whose memory is mapped by file descriptor.
+
+mod queue;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use warpwire_device::abi::{Global, Rank};
+
+use super::endpoint::{Endpoint, Peer};
+use super::link::{Link, Mark, Place, Transport};
+use super::site::Site;
+use crate::device::Device;
+use crate::error::{ConnectionError, Error, Result};
+use queue::Queue;
+
+/// An end that has yet to meet its peer.
+#[derive(Debug)]
+pub(super) struct CudaIpcEndpoint {
+    device: Device,
+    here: Site,
+}
+
+impl CudaIpcEndpoint {
+    pub(super) fn new(device: &Device, here: &Site) -> Self {
+        Self { device: device.clone(), here: here.clone() }
+    }
+}
+
+impl Endpoint for CudaIpcEndpoint {
+    fn terms(&self) -> Vec<(String, String)> {
+        vec![("a device of kind".to_owned(), self.here.kind.to_string())]
+    }
+
+    fn join(self: Box<Self>, peer: Peer<'_>, _timeout: Duration) -> Result<Arc<dyn Link>> {
+        if peer.site.domain != self.here.domain {
+            let reason = format!(
+                "it is on host {} and this rank on host {}, and neither can map the other's memory: choose Ethernet or \
+                 InfiniBand",
+                peer.site.host, self.here.host
+            );
+            let (peer, transport) = (peer.rank, Transport::CudaIpc.name());
+            return Err(ConnectionError::Unreachable { peer, transport, reason }.into());
+        }
+        Ok(Arc::new(CudaIpcLink::new(self.device, peer.rank)))
+    }
+}
+
+/// A connection over a stream of its own, which is made when it is first needed: one that only carries memory channels needs
+/// none.
+#[derive(Debug)]
+struct CudaIpcLink {
+    device: Device,
+    peer: Rank,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    Unused,
+    Open(Box<Queue>),
+    Failed(String),
+    Closed,
+}
+
+impl CudaIpcLink {
+    fn new(device: Device, peer: Rank) -> Self {
+        Self { device, peer, state: Mutex::new(State::Unused) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Each change of the state is one assignment: a panic elsewhere leaves it whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Uses the queue. Where that fails the connection has failed.
+    fn with<R>(&self, once: impl FnOnce(&mut Queue) -> Result<R>) -> Result<R> {
+        let mut state = self.lock();
+        if let State::Unused = *state {
+            *state = State::Open(Box::new(Queue::new(&self.device)?));
+        }
+        let queue = match &mut *state {
+            State::Open(queue) => queue,
+            other => return Err(self.refusal(other)),
+        };
+        once(queue).map_err(|error| {
+            tracing::warn!(peer = self.peer.0, %error, "a connection has failed");
+            *state = State::Failed(error.to_string());
+            self.refusal(&state)
+        })
+    }
+
+    fn refusal(&self, state: &State) -> Error {
+        let (peer, transport) = (self.peer, Transport::CudaIpc.name());
+        match state {
+            State::Failed(reason) => {
+                ConnectionError::Failed { peer, transport, reason: reason.clone() }.into()
+            }
+            _ => ConnectionError::Closed { peer, transport }.into(),
+        }
+    }
+
+    fn address(&self, place: &Place<'_>) -> Result<Global<u8>> {
+        let (peer, transport) = (self.peer, Transport::CudaIpc.name());
+        let address = place.memory.address().ok_or(ConnectionError::NotMapped { peer, transport })?;
+        Ok(address.add(place.offset))
+    }
+}
+
+impl Link for CudaIpcLink {
+    fn transport(&self) -> Transport {
+        Transport::CudaIpc
+    }
+
+    fn peer(&self) -> Rank {
+        self.peer
+    }
+
+    fn write(&self, destination: Place<'_>, source: Place<'_>, bytes: u64) -> Result<()> {
+        let (to, from) = (self.address(&destination)?, self.address(&source)?);
+        self.with(|queue| {
+            // SAFETY: both ranges lie in their memories (`Place`), which the queue keeps; `Connection::write`'s contract is
+            // that nobody else touches them meanwhile.
+            unsafe { queue.copy(to, from, bytes) }?;
+            queue.keep([destination.memory, source.memory])
+        })
+    }
+
+    fn update(&self, word: Place<'_>, value: u64) -> Result<()> {
+        let to = self.address(&word)?.cast();
+        self.with(|queue| {
+            // SAFETY: the word lies in its memory, which the queue keeps, and is aligned there; the connection is its only
+            // writer.
+            unsafe { queue.set(to, value) }?;
+            queue.keep([word.memory])
+        })
+    }
+
+    fn mark(&self) -> Result<Mark> {
+        if let State::Unused = *self.lock() {
+            return Ok(Mark::default());
+        }
+        self.with(Queue::mark).map(Mark)
+    }
+
+    fn completed(&self) -> Result<Mark> {
+        if let State::Unused = *self.lock() {
+            return Ok(Mark::default());
+        }
+        self.with(Queue::passed).map(Mark)
+    }
+
+    fn close(&self) {
+        // Replaced under the lock and dropped without it: the drop waits for the copies that are under way.
+        let last = std::mem::replace(&mut *self.lock(), State::Closed);
+        drop(last);
+    }
+}
+
+#[cfg(test)]
+mod tests;

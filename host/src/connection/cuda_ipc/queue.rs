@@ -1,0 +1,200 @@
+//! Copies and words in the order of one stream, and how far it has come.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use warpwire_device::abi::Global;
+
+use crate::device::{Device, Event, HostBuffer, Stream};
+use crate::error::Result;
+use crate::memory::RegisteredMemory;
+
+/// Memories kept before a mark is set of the queue's own accord, so that they can be let go.
+const KEPT_PER_MARK: usize = 64;
+/// Words under way at once where they are copied.
+const STAGED_WORDS: usize = 64;
+/// Looks at an unchanged progress before the stream itself is asked whether it has failed.
+const LOOKS_PER_CHECK: u32 = 1024;
+
+/// A stream, and what its work needs.
+#[derive(Debug)]
+pub(super) struct Queue {
+    // Dropped in this order: the stream, which waits for its work, then what the work used.
+    stream: Stream,
+    words: Words,
+    kept: VecDeque<(u64, RegisteredMemory)>,
+    /// The last mark that was set, and whether anything was queued behind it.
+    last: u64,
+    behind: bool,
+    /// The last mark that the stream was seen to have passed.
+    passed: u64,
+    /// How many of `kept` no mark stands behind.
+    unmarked: usize,
+    looks: u32,
+}
+
+/// How words are set and marks are made.
+#[derive(Debug)]
+enum Words {
+    /// By the stream itself. A mark is a number that it writes to a word of the host's: no driver call to look at it.
+    Written { progress: HostBuffer<u64> },
+    /// Where streams write no words (an old driver, or one that is set so): a word is copied from the host's memory, which
+    /// arrives as a whole and after the copies before it, and a mark is an event.
+    Copied { staged: HostBuffer<u64>, taken: u64, events: VecDeque<(u64, Event)> },
+}
+
+impl Queue {
+    /// An empty queue with a stream of its own, by whichever way of setting words works on it.
+    pub(super) fn new(device: &Device) -> Result<Self> {
+        let (stream, progress) = (device.stream()?, device.allocate_host::<u64>(1)?);
+        // SAFETY: the word is live until the stream has ended its work, and nobody else writes it.
+        let tried = unsafe { stream.write_word(progress.address(), 0) }.and_then(|()| stream.synchronize());
+        match tried {
+            Ok(()) => Ok(Self::with(stream, Words::Written { progress })),
+            Err(error) => {
+                tracing::debug!(%error, "streams write no words here: a connection copies them");
+                Self::copying(device)
+            }
+        }
+    }
+
+    /// The same with words that are copied.
+    pub(super) fn copying(device: &Device) -> Result<Self> {
+        let staged = device.allocate_host(STAGED_WORDS)?;
+        Ok(Self::with(device.stream()?, Words::Copied { staged, taken: 0, events: VecDeque::new() }))
+    }
+
+    fn with(stream: Stream, words: Words) -> Self {
+        let kept = VecDeque::new();
+        Self { stream, words, kept, last: 0, behind: false, passed: 0, unmarked: 0, looks: 0 }
+    }
+
+    /// Queues a copy.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Stream::copy`]; `keep` is told of the memories at once.
+    pub(super) unsafe fn copy(&mut self, to: Global<u8>, from: Global<u8>, bytes: u64) -> Result<()> {
+        self.behind = true;
+        // SAFETY: the caller's contract. The range is mapped here, so its length fits the address space.
+        unsafe { self.stream.copy(to, from, bytes as usize) }
+    }
+
+    /// Queues setting a word.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Stream::write_word`]; `keep` is told of the memory at once.
+    pub(super) unsafe fn set(&mut self, to: Global<u64>, value: u64) -> Result<()> {
+        self.behind = true;
+        let slot = match &mut self.words {
+            Words::Written { .. } => {
+                // SAFETY: the caller's contract.
+                return unsafe { self.stream.write_word(to, value) };
+            }
+            Words::Copied { taken, .. } => {
+                *taken += 1;
+                *taken - 1
+            }
+        };
+        // Each word has a mark of its own behind it (`keep` sets them), so the slot is free once all but the last
+        // `STAGED_WORDS` of them are passed.
+        while self.outstanding_words() > STAGED_WORDS as u64 {
+            self.passed()?;
+            thread::yield_now();
+        }
+        let Words::Copied { staged, events, .. } = &mut self.words else { return Ok(()) };
+        let index = slot % STAGED_WORDS as u64;
+        // SAFETY: a word of the staging buffer, which no copy reads any more: see above.
+        unsafe { AtomicU64::from_ptr(staged.as_ptr().add(index as usize)) }.store(value, Ordering::Release);
+        let from = staged.address().add(index);
+        // SAFETY: the caller's contract; the slot stays as it is until the copy's mark is passed.
+        unsafe { self.stream.copy(to.cast(), from.cast(), size_of::<u64>()) }?;
+        self.last += 1;
+        events.push_back((self.last, self.stream.record()?));
+        Ok(())
+    }
+
+    /// Words in the staging buffer whose copies may not have ended. Every mark counts for one: some stand behind none.
+    fn outstanding_words(&self) -> u64 {
+        match &self.words {
+            Words::Written { .. } => 0,
+            Words::Copied { .. } => self.last - self.passed + 1,
+        }
+    }
+
+    /// Keeps memories until what was queued so far is complete.
+    pub(super) fn keep<const N: usize>(&mut self, memories: [&RegisteredMemory; N]) -> Result<()> {
+        let mark = self.last + 1;
+        self.kept.extend(memories.into_iter().map(|memory| (mark, memory.clone())));
+        self.unmarked += N;
+        if self.unmarked >= KEPT_PER_MARK {
+            self.mark()?;
+            self.passed()?;
+        }
+        Ok(())
+    }
+
+    /// A mark behind everything queued so far.
+    pub(super) fn mark(&mut self) -> Result<u64> {
+        if !self.behind {
+            return Ok(self.last);
+        }
+        let mark = self.last + 1;
+        match &mut self.words {
+            Words::Written { progress } => {
+                // SAFETY: a word of the queue's own, which outlives the stream, and is looked at by atomic loads.
+                unsafe { self.stream.write_word(progress.address(), mark) }?;
+            }
+            Words::Copied { events, .. } => events.push_back((mark, self.stream.record()?)),
+        }
+        (self.last, self.behind, self.unmarked) = (mark, false, 0);
+        Ok(mark)
+    }
+
+    /// The last mark that the stream has passed.
+    pub(super) fn passed(&mut self) -> Result<u64> {
+        let before = self.passed;
+        match &mut self.words {
+            Words::Written { progress } => self.passed = read(progress),
+            Words::Copied { events, .. } => {
+                while let Some((mark, event)) = events.front()
+                    && event.has_passed()?
+                {
+                    self.passed = *mark;
+                    events.pop_front();
+                }
+            }
+        }
+        while self.kept.front().is_some_and(|(mark, _)| *mark <= self.passed) {
+            self.kept.pop_front();
+        }
+        if self.passed == before && self.passed < self.last {
+            self.look_after()?;
+        } else {
+            self.looks = 0;
+        }
+        Ok(self.passed)
+    }
+
+    /// A stream that has failed would leave its marks unpassed for ever: asked now and then, since that is a driver call.
+    fn look_after(&mut self) -> Result<()> {
+        self.looks += 1;
+        if self.looks < LOOKS_PER_CHECK {
+            return Ok(());
+        }
+        self.looks = 0;
+        if !self.stream.is_idle()? {
+            return Ok(());
+        }
+        // Its work has ended, the marks among it: a launch's failure comes out here.
+        self.stream.synchronize()
+    }
+}
+
+/// What the stream has written.
+fn read(progress: &HostBuffer<u64>) -> u64 {
+    // SAFETY: the host's view of the one word, aligned and live; the stream writes it as a whole.
+    unsafe { AtomicU64::from_ptr(progress.as_ptr()) }.load(Ordering::Acquire)
+}

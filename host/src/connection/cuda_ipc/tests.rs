@@ -1,0 +1,175 @@
+//! One connection in one process, by both ways of setting words.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use crate::connection::Connection;
+use crate::device::{Buffer, DeviceSelector};
+use crate::memory::{RegisteredMemory, Transports};
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn cpu() -> Device {
+    Device::open(DeviceSelector::Cpu).unwrap()
+}
+
+/// A connection to rank 3, whose words are written by the stream, and one whose words are copied.
+fn both(device: &Device) -> [Connection; 2] {
+    let link = |queue: Queue| CudaIpcLink {
+        device: device.clone(),
+        peer: Rank(3),
+        state: Mutex::new(State::Open(Box::new(queue))),
+    };
+    [Queue::new(device).unwrap(), Queue::copying(device).unwrap()]
+        .map(|queue| Connection::over(Arc::new(link(queue))))
+}
+
+fn memory<T: warpwire_device::abi::Pod>(buffer: &Buffer<T>) -> RegisteredMemory {
+    RegisteredMemory::of(buffer, Transports::CUDA_IPC).unwrap()
+}
+
+#[test]
+fn writes_of_odd_lengths_and_updates_arrive_in_order() {
+    let device = cpu();
+    for connection in both(&device) {
+        let (from, to) =
+            (device.allocate_shareable::<u8>(5000).unwrap(), device.allocate_shareable::<u8>(5000).unwrap());
+        let words = device.allocate_shareable::<u64>(2).unwrap();
+        let bytes: Vec<u8> = (0..5000).map(|i| (i * 7 % 251) as u8).collect();
+        from.write(&bytes).unwrap();
+        let (source, target, word) = (memory(&from), memory(&to), memory(&words));
+        let mut expected = vec![0; 5000];
+        let mut last = connection.mark().unwrap();
+        for (round, (offset, at, len)) in
+            [(0, 0, 1), (1, 7, 3), (13, 100, 4096), (4999, 4999, 1), (0, 4000, 999), (5, 5, 0)]
+                .into_iter()
+                .enumerate()
+        {
+            connection.write(&target, at, &source, offset, len).unwrap();
+            connection.update(&word, 8, round as u64 + 1).unwrap();
+            let mark = connection.mark().unwrap();
+            assert!(mark > last, "{mark:?} after {last:?}");
+            last = mark;
+            let (at, offset, len) = (at as usize, offset as usize, len as usize);
+            expected[at..at + len].copy_from_slice(&bytes[offset..offset + len]);
+        }
+        connection.flush(LONG).unwrap();
+        assert!(connection.is_complete(last).unwrap());
+        assert_eq!(to.read().unwrap(), expected);
+        assert_eq!(words.read().unwrap(), [0, 6]);
+    }
+}
+
+#[test]
+fn whoever_sees_an_update_sees_the_writes_before_it() {
+    const ROUNDS: u64 = 2000;
+    let device = cpu();
+    for connection in both(&device) {
+        let (from, to) =
+            (device.allocate_shareable::<u64>(300).unwrap(), device.allocate_shareable::<u64>(300).unwrap());
+        let words = device.allocate_shareable::<u64>(1).unwrap();
+        let (source, target, word) = (memory(&from), memory(&to), memory(&words));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1..=ROUNDS {
+                    from.write(&vec![round; 300]).unwrap();
+                    connection.write(&target, 0, &source, 0, 2400).unwrap();
+                    connection.update(&word, 0, round).unwrap();
+                    connection.flush(LONG).unwrap();
+                }
+            });
+            // SAFETY: the word is live and aligned, and touched by atomic accesses alone.
+            let seen = unsafe { AtomicU64::from_ptr(words.address().address() as *mut u64) };
+            let mut round = 0;
+            while round < ROUNDS {
+                let now = seen.load(Ordering::Acquire);
+                assert!(now >= round, "{now} after {round}");
+                if now > round {
+                    round = now;
+                    let mut edge = [0];
+                    to.read_at(299, &mut edge).unwrap();
+                    assert!(edge[0] >= round, "{edge:?} behind {round}");
+                } else {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        assert_eq!(to.read().unwrap(), [ROUNDS; 300]);
+    }
+}
+
+#[test]
+fn more_words_than_are_staged_and_no_flush_between() {
+    let device = cpu();
+    for connection in both(&device) {
+        let words = device.allocate_shareable::<u64>(1).unwrap();
+        let word = memory(&words);
+        (1..=1000).for_each(|value| connection.update(&word, 0, value).unwrap());
+        connection.flush(LONG).unwrap();
+        assert_eq!(words.read().unwrap(), [1000]);
+    }
+}
+
+#[test]
+fn memories_are_kept_until_their_work_is_complete_and_no_longer() {
+    let device = cpu();
+    for connection in both(&device) {
+        let buffer = device.allocate_shareable::<u64>(1000).unwrap();
+        let part = buffer.memory().0;
+        let before = Arc::strong_count(part);
+        for _ in 0..500 {
+            // Each time a registration of its own, dropped at once.
+            let (to, from) = (memory(&buffer.part(0, 10).unwrap()), memory(&buffer.part(10, 10).unwrap()));
+            connection.write(&to, 0, &from, 0, 80).unwrap();
+        }
+        connection.flush(LONG).unwrap();
+        assert_eq!(Arc::strong_count(part), before, "all were let go");
+    }
+}
+
+#[test]
+fn what_does_not_fit_or_is_not_mapped_is_refused() {
+    let device = cpu();
+    let connection = Connection::over(Arc::new(CudaIpcLink::new(device.clone(), Rank(3))));
+    // Before it is used there is nothing to wait for.
+    let nothing = connection.mark().unwrap();
+    assert!(connection.is_complete(nothing).unwrap());
+    let buffer = device.allocate_shareable::<u8>(64).unwrap();
+    let all = memory(&buffer);
+    for (to, from, bytes) in [(0, 1, 64), (60, 0, 5), (u64::MAX, 0, 2), (65, 0, 0)] {
+        let error = connection.write(&all, to, &all, from, bytes).unwrap_err();
+        assert!(matches!(error, Error::OutsideMemory { .. }), "{error}");
+    }
+    let error = connection.update(&all, 4, 1).unwrap_err();
+    assert!(matches!(error, Error::Misaligned { .. }), "{error}");
+    let elsewhere = RegisteredMemory::of(&buffer, Transports::ETHERNET).unwrap();
+    let elsewhere = RegisteredMemory::deserialize(&device, &elsewhere.serialize().unwrap()).unwrap();
+    let error = connection.write(&elsewhere, 0, &all, 0, 8).unwrap_err().to_string();
+    assert!(error.contains("CudaIpc connection to rank 3 does not reach"), "{error}");
+    connection.write(&all, 0, &all, 32, 32).unwrap();
+    connection.flush(LONG).unwrap();
+}
+
+#[test]
+fn a_closed_connection_refuses_everything() {
+    let device = cpu();
+    for connection in both(&device) {
+        let buffer = device.allocate_shareable::<u64>(1).unwrap();
+        let word = memory(&buffer);
+        connection.update(&word, 0, 5).unwrap();
+        let mark = connection.mark().unwrap();
+        connection.clone().close();
+        connection.close();
+        let closed = |error: Error| {
+            assert!(
+                matches!(error, Error::Connection(ConnectionError::Closed { peer: Rank(3), .. })),
+                "{error}"
+            );
+        };
+        closed(connection.update(&word, 0, 6).unwrap_err());
+        closed(connection.write(&word, 0, &word, 0, 8).unwrap_err());
+        closed(connection.mark().unwrap_err());
+        closed(connection.is_complete(mark).unwrap_err());
+        closed(connection.flush(LONG).unwrap_err());
+    }
+}

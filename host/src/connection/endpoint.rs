@@ -1,0 +1,68 @@
+//! How two ends become a connection: what each transport has to be able to do before it has one.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use warpwire_device::abi::Rank;
+
+use super::cuda_ipc::CudaIpcEndpoint;
+use super::link::{Link, Transport};
+use super::site::Site;
+use crate::device::Device;
+use crate::error::Result;
+
+/// What connection is asked for. Both ends have to ask for the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EndpointConfig {
+    /// By memory that is mapped here: the peer is on this host, or in this fabric's clique.
+    #[default]
+    CudaIpc,
+}
+
+impl EndpointConfig {
+    /// What carries the connection.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        match self {
+            Self::CudaIpc => Transport::CudaIpc,
+        }
+    }
+
+    /// This rank's end: the one place that knows every transport.
+    pub(crate) fn prepare(&self, device: &Device, here: &Site) -> Result<Box<dyn Endpoint>> {
+        match self {
+            Self::CudaIpc => Ok(Box::new(CudaIpcEndpoint::new(device, here))),
+        }
+    }
+}
+
+/// One end that is ready to meet the other.
+pub(crate) trait Endpoint: Debug + Send {
+    /// What both ends have to have alike besides the transport, each with its name: a difference is an error on both ends.
+    fn terms(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// What the other end has to know, in a form of the transport's own: addresses, numbers. A few KiB at most.
+    fn description(&self) -> Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+
+    /// The connection to `peer`, whose description is here and whose terms are the same. The peer does the same, maybe
+    /// later: what needs both waits at most `timeout`. The errors name the peer.
+    fn join(self: Box<Self>, peer: Peer<'_>, timeout: Duration) -> Result<Arc<dyn Link>>;
+}
+
+/// The other end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer<'a> {
+    /// Who it is.
+    pub(crate) rank: Rank,
+    /// Where it is.
+    pub(crate) site: &'a Site,
+    /// What it says of itself: bytes of the network's, to be checked.
+    #[allow(dead_code, reason = "CudaIpc needs none")]
+    pub(crate) description: &'a [u8],
+}
