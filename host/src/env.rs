@@ -2,6 +2,8 @@
 
 mod known;
 mod machine;
+#[cfg(feature = "ib")]
+pub(crate) mod numa;
 mod place;
 mod value;
 

@@ -7,6 +7,9 @@ use std::time::Duration;
 use warpwire_device::abi::Rank;
 
 use super::cuda_ipc::CudaIpcEndpoint;
+use super::infiniband::InfiniBandConfig;
+#[cfg(feature = "ib")]
+use super::infiniband::InfiniBandEndpoint;
 use super::link::{Link, Transport};
 use super::site::Site;
 use crate::device::Device;
@@ -19,6 +22,8 @@ pub enum EndpointConfig {
     /// By memory that is mapped here: the peer is on this host, or in this fabric's clique.
     #[default]
     CudaIpc,
+    /// By RDMA: the peer is anywhere that this rank's adapter reaches.
+    InfiniBand(InfiniBandConfig),
 }
 
 impl EndpointConfig {
@@ -27,6 +32,7 @@ impl EndpointConfig {
     pub fn transport(&self) -> Transport {
         match self {
             Self::CudaIpc => Transport::CudaIpc,
+            Self::InfiniBand(_) => Transport::InfiniBand,
         }
     }
 
@@ -34,6 +40,10 @@ impl EndpointConfig {
     pub(crate) fn prepare(&self, device: &Device, here: &Site) -> Result<Box<dyn Endpoint>> {
         match self {
             Self::CudaIpc => Ok(Box::new(CudaIpcEndpoint::new(device, here))),
+            #[cfg(feature = "ib")]
+            Self::InfiniBand(config) => Ok(Box::new(InfiniBandEndpoint::new(device, config)?)),
+            #[cfg(not(feature = "ib"))]
+            Self::InfiniBand(_) => Err(crate::error::VerbsError::Disabled.into()),
         }
     }
 }
@@ -63,6 +73,6 @@ pub(crate) struct Peer<'a> {
     /// Where it is.
     pub(crate) site: &'a Site,
     /// What it says of itself: bytes of the network's, to be checked.
-    #[allow(dead_code, reason = "CudaIpc needs none")]
+    #[cfg_attr(not(feature = "ib"), allow(dead_code, reason = "CudaIpc needs none"))]
     pub(crate) description: &'a [u8],
 }

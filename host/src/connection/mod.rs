@@ -5,7 +5,7 @@
 //!
 //! Each transport is a folder with two types: an `Endpoint`, which meets the other end's, and the `Link` that they make.
 //!
-//! Layers: `link`, `site` < `cuda_ipc` and other transports < `endpoint` < this.
+//! Layers: `link`, `site` < `cuda_ipc`, [`infiniband`] and other transports < `endpoint` < this.
 //!
 //! # Ordering
 //!
@@ -14,6 +14,7 @@
 
 mod cuda_ipc;
 mod endpoint;
+pub mod infiniband;
 mod link;
 mod site;
 

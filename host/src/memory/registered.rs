@@ -9,11 +9,13 @@ use warpwire_device::abi::{Global, Pod};
 use super::export::HandleChoice;
 use super::handle::{Part, SharedHandle};
 use super::import;
+use super::rdma::Regions;
 use super::shareable::Shareable;
 use super::wire::{self, Form};
 use crate::device::driver::DriverMemory;
 use crate::device::{Buffer, Device};
 use crate::error::Result;
+use crate::verbs::{Adapter, RemoteKey};
 
 bitflags! {
     /// The ways by which peers reach registered memory.
@@ -23,6 +25,8 @@ bitflags! {
         const CUDA_IPC = 1;
         /// Through the owner's process: the peer knows the address, and maps nothing.
         const ETHERNET = 2;
+        /// By RDMA: the peer's adapter writes it through this rank's.
+        const INFINIBAND = 4;
     }
 }
 
@@ -39,6 +43,8 @@ pub struct RegisteredMemory {
 struct Inner {
     mapped: Option<Global<u8>>,
     body: Body,
+    /// Of this rank's memory alone. Before what keeps it: an adapter lets go of memory while it is there.
+    regions: Regions,
     _kept: Kept,
 }
 
@@ -60,6 +66,8 @@ struct Body {
     bytes: u64,
     transports: u8,
     part: Option<Part>,
+    /// By adapter, where the transports include InfiniBand.
+    keys: Vec<RemoteKey>,
 }
 
 impl Body {
@@ -68,6 +76,9 @@ impl Body {
             Transports::from_bits(self.transports).ok_or("it names a transport that is not known")?;
         if self.bytes == 0 || self.address.checked_add(self.bytes).is_none() {
             return Err("the memory's length cannot be");
+        }
+        if self.keys.is_empty() == transports.contains(Transports::INFINIBAND) {
+            return Err("its keys do not go with the transports");
         }
         match &self.part {
             Some(part) if part.bytes != self.bytes => Err("its two lengths differ"),
@@ -83,20 +94,45 @@ impl RegisteredMemory {
     ///
     /// # Errors
     ///
-    /// As for [`Shareable::of`], where the transports include [`Transports::CUDA_IPC`].
+    /// As for [`Shareable::of`], where the transports include [`Transports::CUDA_IPC`]. Where they include
+    /// [`Transports::INFINIBAND`], as for [`Adapter::for_index`] with the device's number, and
+    /// [`VerbsError::Registration`](crate::error::VerbsError::Registration).
     pub fn of<T: Pod>(buffer: &Buffer<T>, transports: Transports) -> Result<Self> {
+        let adapter = if transports.contains(Transports::INFINIBAND) {
+            Some(Adapter::for_index(buffer.device().properties().ordinal as usize)?)
+        } else {
+            None
+        };
+        Self::with(buffer, transports, adapter.as_ref())
+    }
+
+    /// Registers a buffer for [`Transports::INFINIBAND`] with a certain adapter, and for `others`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`RegisteredMemory::of`].
+    pub fn of_adapter<T: Pod>(buffer: &Buffer<T>, others: Transports, adapter: &Adapter) -> Result<Self> {
+        Self::with(buffer, others | Transports::INFINIBAND, Some(adapter))
+    }
+
+    fn with<T: Pod>(buffer: &Buffer<T>, transports: Transports, adapter: Option<&Adapter>) -> Result<Self> {
         let address = buffer.address().cast();
+        let regions = match adapter {
+            Some(adapter) => Regions::register(buffer, adapter)?,
+            None => Regions::default(),
+        };
         if transports.contains(Transports::CUDA_IPC) {
             let shareable = Shareable::of(buffer, HandleChoice::Auto)?;
-            return Ok(Self::shared(address, shareable, transports));
+            return Ok(Self::shared(address, shareable, transports, regions));
         }
         let body = Body {
             address: address.address(),
             bytes: buffer.bytes(),
             transports: transports.bits(),
             part: None,
+            keys: regions.keys(),
         };
-        Ok(Self::new(Some(address), body, Kept::Owned(Arc::clone(buffer.memory().0))))
+        Ok(Self::new(Some(address), body, regions, Kept::Owned(Arc::clone(buffer.memory().0))))
     }
 
     /// Registers memory that the program has from elsewhere, for [`Transports::CUDA_IPC`].
@@ -111,20 +147,20 @@ impl RegisteredMemory {
     pub unsafe fn of_address(device: &Device, address: Global<u8>, bytes: u64) -> Result<Self> {
         // SAFETY: the caller's contract.
         let shareable = unsafe { Shareable::of_address(device, address, bytes, HandleChoice::Auto) }?;
-        Ok(Self::shared(address, shareable, Transports::CUDA_IPC))
+        Ok(Self::shared(address, shareable, Transports::CUDA_IPC, Regions::default()))
     }
 
-    fn shared(address: Global<u8>, shareable: Shareable, transports: Transports) -> Self {
+    fn shared(address: Global<u8>, shareable: Shareable, transports: Transports, regions: Regions) -> Self {
         let part = shareable.handle().part().clone();
         let (address, bytes) = (address.address(), part.bytes);
-        let body = Body { address, bytes, transports: transports.bits(), part: Some(part) };
+        let body = Body { address, bytes, transports: transports.bits(), part: Some(part), keys: regions.keys() };
         // SAFETY: the caller's own address, which it has as global memory.
         let mapped = Some(unsafe { Global::from_address(address) });
-        Self::new(mapped, body, Kept::Shared(shareable))
+        Self::new(mapped, body, regions, Kept::Shared(shareable))
     }
 
-    fn new(mapped: Option<Global<u8>>, body: Body, kept: Kept) -> Self {
-        Self { inner: Arc::new(Inner { mapped, body, _kept: kept }) }
+    fn new(mapped: Option<Global<u8>>, body: Body, regions: Regions, kept: Kept) -> Self {
+        Self { inner: Arc::new(Inner { mapped, body, regions, _kept: kept }) }
     }
 
     /// What a peer is told.
@@ -145,11 +181,11 @@ impl RegisteredMemory {
     pub fn deserialize(device: &Device, bytes: &[u8]) -> Result<Self> {
         let body: Body = wire::open(Form::Registered, bytes)?;
         body.check().map_err(|reason| wire::malformed(Form::Registered, bytes.len(), reason.to_owned()))?;
-        let Some(part) = &body.part else { return Ok(Self::new(None, body, Kept::Elsewhere)) };
+        let Some(part) = &body.part else { return Ok(Self::new(None, body, Regions::default(), Kept::Elsewhere)) };
         let memory = import::memory(device, part)?;
         // SAFETY: `part` lies in the allocation (`Body::check`), which is mapped from there on as global memory.
         let mapped = Some(unsafe { Global::from_address(memory.address() + part.offset) });
-        Ok(Self::new(mapped, body, Kept::Mapped(memory)))
+        Ok(Self::new(mapped, body, Regions::default(), Kept::Mapped(memory)))
     }
 
     /// Where this process reaches it; `None` for a peer's that is not mapped here.
@@ -180,5 +216,41 @@ impl RegisteredMemory {
     #[must_use]
     pub fn handle(&self) -> Option<SharedHandle> {
         self.inner.body.part.clone().map(SharedHandle::new)
+    }
+
+    /// What this rank's adapters know it by; nothing for a peer's.
+    #[cfg(feature = "ib")]
+    pub(crate) fn regions(&self) -> &Regions {
+        &self.inner.regions
+    }
+
+    /// What the owner's adapter with that GUID knows it by.
+    #[cfg(feature = "ib")]
+    pub(crate) fn remote_key(&self, adapter: u64) -> Option<u32> {
+        self.inner.body.keys.iter().find(|key| key.adapter == adapter).map(|key| key.key)
+    }
+
+    /// Tells this memory from every other; clones are the same.
+    #[cfg(feature = "ib")]
+    pub(crate) fn identity(&self) -> MemoryIdentity {
+        MemoryIdentity(Arc::downgrade(&self.inner))
+    }
+}
+
+/// See [`RegisteredMemory::identity`]. Keeps nothing, and stays unique as long as it is kept.
+#[cfg(feature = "ib")]
+#[derive(Clone, Debug)]
+pub(crate) struct MemoryIdentity(std::sync::Weak<Inner>);
+
+#[cfg(feature = "ib")]
+impl MemoryIdentity {
+    /// Whether both are of one memory.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+
+    /// Whether a clone is still there.
+    pub(crate) fn is_live(&self) -> bool {
+        self.0.strong_count() > 0
     }
 }

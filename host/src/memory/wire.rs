@@ -19,7 +19,7 @@ use crate::error::{MemoryError, Result};
 
 const MAGIC: [u8; 4] = *b"WWMH";
 /// Counts up with each change of a body.
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
 const HEADER_BYTES: usize = 16;
 /// No body is longer: a guard against lengths that nobody meant.
 const BODY_BYTES: usize = 4096;

@@ -50,6 +50,11 @@ impl Status {
         self.code == ibv_wc_status::IBV_WC_WR_FLUSH_ERR
     }
 
+    /// Whether the peer has not answered.
+    pub(crate) fn is_unanswered(self) -> bool {
+        self.code == ibv_wc_status::IBV_WC_RETRY_EXC_ERR
+    }
+
     /// What it most often means, for the reader of an error; begins with its own separator, or is empty.
     pub(crate) fn hint(self) -> &'static str {
         match self.code {

@@ -13,7 +13,10 @@
 //! `gid`, `plan` (which call no verb), `library` < `context` < `completion`, `domain`, `mlx5` < `region`, `queue_pair` (by way of
 //! `state`, `address`, `work`) < `adapter`.
 
+#[cfg(any(feature = "ib", test))]
 mod gid;
+mod key;
+#[cfg(any(feature = "ib", test))]
 mod plan;
 
 #[cfg(feature = "ib")]
@@ -47,13 +50,14 @@ pub use absent::Adapter;
 #[cfg(feature = "ib")]
 pub use adapter::Adapter;
 
+pub(crate) use key::RemoteKey;
 #[cfg(feature = "ib")]
 pub(crate) use {
-    address::Address,
+    address::{Address, Route},
     completion::{Completion, CompletionQueue, Outcome},
     domain::Domain,
     plan::Placement,
     queue_pair::{Depths, Patience, QueuePair},
-    region::{Keeper, Region, Source},
+    region::{Region, Source},
     work::{Local, Remote, Request, Work},
 };

@@ -169,6 +169,11 @@ impl QueuePair {
         self.change(State::Error, ffi::ibv_qp_attr::default(), Mask(0))
     }
 
+    /// Back to RESET: everything under way is forgotten.
+    pub(crate) fn reset(&self) -> Result<()> {
+        self.change(State::Reset, ffi::ibv_qp_attr::default(), Mask(0))
+    }
+
     fn change(&self, to: State, mut attributes: ffi::ibv_qp_attr, set: Mask) -> Result<()> {
         let from = self.state.get();
         let set = set | Mask::IBV_QP_STATE;

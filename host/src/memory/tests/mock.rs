@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -42,6 +43,7 @@ impl Record {
         let properties = Properties {
             name: "mock".to_owned(),
             kind: DeviceKind::Cpu,
+            ordinal: 0,
             uuid: DeviceUuid::new([0; 16]),
             pci: None,
             compute_capability: None,
@@ -207,6 +209,14 @@ impl MemoryDriver for MockDriver {
 
     fn is_virtual(&self, _address: u64) -> bool {
         false
+    }
+
+    fn dma_buf(&self, _range: AddressRange) -> Result<OwnedFd> {
+        Err(no("DMA-BUF"))
+    }
+
+    fn flush_adapter_writes(&self) -> Result<()> {
+        Ok(())
     }
 
     fn probe_handle(&self, kind: HandleKind) -> Result<()> {
