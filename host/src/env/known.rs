@@ -6,7 +6,7 @@ use std::sync::Once;
 const PREFIX: &str = "WARPWIRE_";
 
 /// Every variable of the project, those of its build included.
-const KNOWN: [&str; 22] = [
+const KNOWN: [&str; 24] = [
     super::CPU_THREADS,
     super::BOOTSTRAP_TIMEOUT,
     super::SOCKET_IFNAME,
@@ -25,6 +25,8 @@ const KNOWN: [&str; 22] = [
     "WARPWIRE_IBV_SO",
     "WARPWIRE_IB_GID_INDEX",
     "WARPWIRE_PTXAS",
+    "WARPWIRE_RDMA_TEST_HOST",
+    "WARPWIRE_RDMA_TEST_LINK",
     "WARPWIRE_REQUIRE_GPU",
     "WARPWIRE_REQUIRE_PTX",
     "WARPWIRE_RUSTC",

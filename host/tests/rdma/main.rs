@@ -1,9 +1,41 @@
-//! x
+//! InfiniBand connections between processes, on whatever RDMA adapter there is. `cargo xtask test-rdma` runs them on a software
+//! adapter in virtual machines: in one, or each rank in a machine of its own.
+#![cfg(feature = "ib")]
+
+mod faults;
+mod ranks;
+mod set_up;
+mod signals;
+mod transfers;
+
+#[path = "../support/process.rs"]
+mod process;
+
+use ranks::Rank;
+
+/// What the ranks of each test do, by its name.
+const PARTS: &[(&str, fn(&Rank))] = &[
+    ("puts_and_signals", signals::puts_and_signals),
+    ("several_words", signals::several_words),
+    ("words_across_the_wrap", signals::words_across_the_wrap),
+    ("semaphores", signals::semaphores),
+    ("sizes", transfers::sizes),
+    ("flush", transfers::flush),
+    ("shallow_queue", transfers::shallow_queue),
+    ("channels_at_once", transfers::channels_at_once),
+    ("late", set_up::late),
+    ("many_connections", set_up::many_connections),
+    ("differences", set_up::differences),
+    ("unregistered", set_up::unregistered),
+    ("peer_killed", faults::peer_killed),
+    ("key_revoked", faults::key_revoked),
+    ("peer_stopped", faults::peer_stopped),
+    ("link_down", faults::link_down),
+    ("closed", faults::closed),
+];
+
+/// A rank of another test, where this program was started as one; nothing by itself.
 #[test]
-fn devices() {
-    for item in std::fs::read_dir("/sys/class/infiniband").unwrap() {
-        let path = item.unwrap().path();
-        println!("{path:?} {:?}", std::fs::read_to_string(path.join("node_guid")));
-        for i in 0..4 { println!("{:?} {:?}", std::fs::read_to_string(path.join(format!("ports/1/gids/{i}"))), std::fs::read_to_string(path.join(format!("ports/1/gid_attrs/types/{i}")))); }
-    }
+fn child() {
+    ranks::play();
 }

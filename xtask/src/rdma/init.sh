@@ -22,7 +22,7 @@ ip addr add "10.9.0.$((host + 1))/24" dev eth0
 ip link set eth0 up
 rdma link add rxe0 type rxe netdev eth0 || leave 18
 hostname "host$host"
-export RUST_BACKTRACE=1 
+export RUST_BACKTRACE=1 WARPWIRE_RDMA_TEST_LINK=eth0
 # One machine plays all ranks of a test; with two, each plays one.
 if [ "$hosts" -gt 1 ]; then
     export WARPWIRE_RDMA_TEST_HOST="$host"

@@ -72,7 +72,11 @@ impl Link for InfiniBandLink {
         let set = |state: &mut State| {
             let known = state.counts.find(word.memory, word.offset);
             let works = match self.line.mode {
-                SignalMode::Host => vec![Work::FetchAdd { add: value.wrapping_sub(known.value), to, old }],
+                SignalMode::Host if value > known.value => {
+                    vec![Work::FetchAdd { add: value - known.value, to, old }]
+                }
+                // A word that does not rise has been reset by its owner.
+                SignalMode::Host => vec![Work::WriteWord { value, to }],
                 SignalMode::HostNoAtomic => {
                     match token::tell(known.is_last.then_some(known.value), value) {
                         Told::Low(low) => vec![Work::WriteImmediate { value: low }],

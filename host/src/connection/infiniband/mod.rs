@@ -3,7 +3,7 @@
 //! # Modes
 //!
 //! - `host`: data by RDMA writes, words by atomic additions. A connection is its words' only writer, so it knows what they
-//!   hold, and adds the difference.
+//!   hold, and adds the difference; where a value does not rise, its owner has reset the word, and it is written as a whole.
 //! - `host-no-atomic`: words by immediate values of 32 bits, from which a thread of the peer's rebuilds 64 and stores them.
 //!   Which word is meant, and its value, is told by a message, before the first signal and at each change of the word.
 //!   The thread tells how many receives it has posted again, so that none is ever missing.
