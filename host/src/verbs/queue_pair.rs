@@ -33,7 +33,7 @@ pub(crate) struct Depths {
 pub(crate) struct Patience {
     /// The time for an answer: 4.096 µs times 2 to this.
     pub(crate) timeout: u8,
-    /// How often a request is sent again when no answer has come: 0 to 7.
+    /// How often a request is sent again when no answer has come: 0 to 6, and 7, which soft-RoCE takes for ever.
     pub(crate) retries: u8,
     /// How often one is when the peer had no receive for it: 0 to 6; 7 would be for ever.
     pub(crate) receiver_retries: u8,

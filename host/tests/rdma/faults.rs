@@ -147,12 +147,12 @@ pub fn peer_stopped(rank: &Rank) {
     let to = rank.exchange(&own, rank.other(), 2);
     rank.barrier();
     if rank.number() == 1 {
-        let script = format!("sleep 1; kill -STOP {0}; sleep 25; kill -CONT {0}", std::process::id());
+        let script = format!("sleep 1; kill -STOP {0}; sleep 12; kill -CONT {0}", std::process::id());
         let mut shell = Command::new("sh");
         let mut shell = shell.args(["-c", &script]).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         assert!(shell.wait().unwrap().success());
         // What was signalled before it was stopped, and what waited for it meanwhile, has arrived.
-        wait_for(word(&token, 0), 8);
+        wait_for(word(&token, 0), 6);
         rank.communicator.bootstrap().recv(rank.other(), Tag(3)).unwrap();
         return;
     }

@@ -135,11 +135,11 @@ pub fn channels_at_once(rank: &Rank) {
                 source.write(&(0..COUNT).map(|at| noise(at + (channel << 32))).collect::<Vec<_>>()).unwrap();
                 let (own, from) = (rank.register(&memory), rank.register(&source));
                 let to = rank.exchange(&own, rank.other(), 100 * tag + 50 + channel);
-                (channel, connection, memory, from, to)
+                (channel, connection, memory, own, from, to)
             })
             .collect();
         thread::scope(|scope| {
-            for (channel, connection, memory, from, to) in &channels {
+            for (channel, connection, memory, _, from, to) in &channels {
                 scope.spawn(move || {
                     for at in 0..COUNT {
                         connection.write(to, at * 8, from, at * 8, 8).unwrap();

@@ -45,12 +45,13 @@ pub struct InfiniBandConfig {
     pub signal_depth: u32,
     /// The time that the peer's adapter has to answer, as the verbs' code: 4.096 µs times 2 to this.
     pub timeout: u8,
-    /// How often a request is sent again before the peer counts as lost: 0 to 7.
+    /// How often a request is sent again before the peer counts as lost: 0 to 6. By the verbs there is a 7 too, but soft-RoCE
+    /// takes it for ever.
     pub retries: u8,
 }
 
 impl Default for InfiniBandConfig {
-    /// A peer that does not answer counts as lost after about two seconds: eight times 0.27 s.
+    /// A peer that does not answer counts as lost after about two seconds: seven times 0.27 s.
     fn default() -> Self {
         Self {
             mode: None,
@@ -59,7 +60,7 @@ impl Default for InfiniBandConfig {
             queue_depth: 1024,
             signal_depth: 1024,
             timeout: 16,
-            retries: 7,
+            retries: 6,
         }
     }
 }

@@ -61,7 +61,7 @@ impl InfiniBandEndpoint {
         let queue_pair = QueuePair::new(adapter.domain(), &send, &received, depths)?;
         let patience = Patience {
             timeout: config.timeout.min(31),
-            retries: config.retries.min(7),
+            retries: config.retries.min(6),
             receiver_retries: RECEIVER_RETRIES,
             receiver_timer: RECEIVER_TIMER,
         };

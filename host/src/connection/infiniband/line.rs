@@ -18,7 +18,10 @@ use crate::verbs::{Adapter, CompletionQueue, Depths, Outcome, QueuePair, Region,
 
 /// The longest wait for room. Requests complete or fail much sooner, so what is waited for is a peer's thread that takes no
 /// signals.
-const ROOM: Duration = Duration::from_secs(10);
+const ROOM: Duration = Duration::from_secs(5);
+
+/// How long a request that has failed may take to say so.
+const SWEPT: Duration = Duration::from_millis(500);
 
 /// A queue pair that is connected to `peer`'s.
 #[derive(Debug)]
@@ -180,6 +183,19 @@ impl Line {
             Some(reason) => Err(ConnectionError::Failed { peer, transport, reason: reason.clone() }.into()),
             None => Ok(()),
         }
+    }
+
+    /// It has failed by what its receives have been swept out for. Most often a request of this end's has failed, and says why
+    /// a moment later.
+    pub(super) fn fail_swept(&self, reason: &str) -> Error {
+        let begun = Instant::now();
+        while begun.elapsed() < SWEPT {
+            if let Err(error) = self.advance(&mut self.lock()) {
+                return error;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.fail(format!("{reason}: the peer has asked for memory that it may not reach, or an adapter has failed"))
     }
 
     /// It has failed, and stays failed: the first reason counts. Both directions end.

@@ -122,7 +122,11 @@ impl Serving {
                 Outcome::Received(_) | Outcome::Sent => return Err(self.fault("a message that is none has come")),
                 Outcome::Failed(status) => {
                     let text = self.line.queue_pair.receive_completions().words(status);
-                    return Err(self.fault(&format!("a receive ended with: {text}")));
+                    let reason = format!("a receive ended with: {text}");
+                    return Err(match status.is_flush() {
+                        true => self.line.fail_swept(&reason),
+                        false => self.fault(&reason),
+                    });
                 }
             }
         }
