@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use tools::Tools;
+pub use tools::Tools;
 use warpwire_build::toolchain;
 
 /// Seconds: several times what they take on two slow cores.
@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 /// Builds, boots and follows.
 fn test(prepared: &Prepared, args: &Args) -> Result<Report> {
-    let folder = workspace::root().join("target/rdma");
+    let folder = workspace::root().join("target/rdma").join(args.hosts.to_string());
     let programs = programs::build(&folder, &prepared.build, args.hosts)?;
     let image = image::write(&folder, &image::build(&prepared.tools, &programs, &args.filter)?)?;
     boot(args, &prepared.tools, &image)

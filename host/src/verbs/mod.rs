@@ -42,6 +42,9 @@ mod state;
 #[cfg(feature = "ib")]
 mod work;
 
+#[cfg(all(test, feature = "ib"))]
+mod tests;
+
 #[cfg(not(feature = "ib"))]
 mod absent;
 
