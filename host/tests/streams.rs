@@ -3,12 +3,13 @@
 mod support;
 
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use support::{Ends, LONG, builtin, cpu, filled};
 use warpwire::Error;
-use warpwire::abi::Rank;
+use warpwire::abi::{Global, Rank};
 use warpwire::device::{Buffer, LaunchConfig, Stream};
 use warpwire_kernels::ping_pong::{SemaphorePingPong, SemaphorePingPongArgs};
 
@@ -42,6 +43,72 @@ fn work_runs_in_order_and_marks_stand_in_it() {
     assert_eq!(last.read().unwrap(), [7; 10_000]);
     let other = cpu().stream().unwrap().record().unwrap();
     assert!(matches!(second.elapsed_since(&other), Err(Error::ForeignObject { what: "event" })));
+}
+
+/// Whoever sees a word that a stream has set sees what was queued before it.
+#[test]
+fn words_are_set_behind_what_was_queued_before() {
+    const ROUNDS: u64 = 3000;
+    let device = cpu();
+    let stream = device.stream().unwrap();
+    let (from, to) = (device.allocate::<u64>(500).unwrap(), device.allocate::<u64>(500).unwrap());
+    let words = device.allocate_host::<u64>(3).unwrap();
+    // SAFETY: the middle word, live and aligned, touched by atomics alone.
+    let word = unsafe { AtomicU64::from_ptr(words.as_ptr().add(1)) };
+    for round in 1..=ROUNDS {
+        from.write(&[round; 500]).unwrap();
+        // SAFETY: the buffers live until the stream is synchronized, and are touched when its word has come.
+        unsafe {
+            stream.copy(to.address().cast(), from.address().cast(), 4000).unwrap();
+            stream.write_word(words.address().add(1), round).unwrap();
+        }
+        while word.load(Ordering::Acquire) < round {
+            thread::yield_now();
+        }
+        assert_eq!(to.read().unwrap(), [round; 500]);
+    }
+    stream.synchronize().unwrap();
+    assert_eq!(words.read().unwrap(), [0, ROUNDS, 0]);
+    // SAFETY: it is refused.
+    let refused = unsafe { stream.write_word(Global::from_address(words.address().address() + 4), 1) };
+    assert!(matches!(refused, Err(Error::Misaligned { what: "word", .. })), "{refused:?}");
+}
+
+/// A word is recorded like other work, and a mark says when it has passed.
+#[test]
+fn words_are_recorded_and_marks_pass() {
+    let device = cpu();
+    let stream = device.stream().unwrap();
+    let words = device.allocate_host::<u64>(1).unwrap();
+    // SAFETY: the word outlives the graph's launches.
+    let graph = stream.capture(|stream| unsafe { stream.write_word(words.address(), 7) }).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(words.read().unwrap(), [0]);
+    // SAFETY: as above.
+    unsafe { graph.launch(&stream) }.unwrap();
+    let mark = stream.record().unwrap();
+    mark.synchronize().unwrap();
+    assert!(mark.has_passed().unwrap());
+    assert_eq!(words.read().unwrap(), [7]);
+
+    // A mark behind a kernel that waits has not passed until that ends.
+    let ends = Ends::new(&device, 0);
+    let function = builtin(&device).function::<SemaphorePingPong>().unwrap();
+    let args = SemaphorePingPongArgs {
+        ends: ends.handles(),
+        policy: stream.policy(Rank(1), LONG),
+        first_end: 1,
+        rounds: 1,
+        relaxed: 0,
+        reserved: 0,
+    };
+    // SAFETY: words and board live until the stream is synchronized.
+    unsafe { stream.launch(&function, LaunchConfig::new(1, 1).concurrent(1), args) }.unwrap();
+    let mark = stream.record().unwrap();
+    assert!(!mark.has_passed().unwrap());
+    stream.abort();
+    assert!(stream.synchronize().is_err());
+    assert!(mark.has_passed().unwrap());
 }
 
 #[test]

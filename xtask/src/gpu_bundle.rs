@@ -24,7 +24,8 @@ pub struct Args {
 }
 
 /// The tests that run on a GPU: packages and their test targets.
-const TESTS: [(&str, &str); 2] = [("warpwire-tests", "gpu"), ("warpwire", "gpu_memory")];
+const TESTS: [(&str, &str); 3] =
+    [("warpwire-tests", "gpu"), ("warpwire", "gpu_memory"), ("warpwire", "gpu_communicator")];
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode> {

@@ -10,25 +10,25 @@ use crate::error::{CommunicatorError, Result};
 use crate::memory::RegisteredMemory;
 
 impl Communicator {
-    /// Every rank's value, by rank; an error on every rank where any rank comes with one. Collective.
-    pub(crate) fn all_gather<T: Serialize + DeserializeOwned>(
+    /// Every rank's value, by rank, and what this rank keeps of its own; an error on every rank where any rank comes with
+    /// one. Collective.
+    pub(crate) fn all_gather<T: Serialize + DeserializeOwned, K>(
         &self,
         operation: &'static str,
-        own: Result<T>,
-    ) -> Result<Vec<T>> {
-        let (said, failure) = match own {
-            Ok(value) => (Ok(value), None),
-            Err(error) => (Err(error.to_string()), Some(error)),
+        own: Result<(T, K)>,
+    ) -> Result<(Vec<T>, K)> {
+        let (said, kept) = match own {
+            Ok((value, kept)) => (Ok(value), Ok(kept)),
+            Err(error) => (Err(error.to_string()), Err(error)),
         };
         let all = self.bootstrap().all_gather(&message::seal(&Said(said))?)?;
-        if let Some(error) = failure {
-            return Err(error);
-        }
+        let kept = kept?;
         let open = |(rank, bytes): (u32, &Vec<u8>)| {
             let (peer, Said(said)) = (Rank(rank), message::open::<Said<T>>(Rank(rank), bytes)?);
             said.map_err(|detail| CommunicatorError::PeerFailed { operation, peer, detail }.into())
         };
-        (0..).zip(&all).map(open).collect()
+        let all: Result<Vec<T>> = (0..).zip(&all).map(open).collect();
+        Ok((all?, kept))
     }
 
     /// Returns once every rank has called it. Collective.
@@ -46,8 +46,8 @@ impl Communicator {
     ///
     /// [`CommunicatorError::Disagreement`], with two ranks and what they gave; the bootstrap's.
     pub fn agree(&self, what: &'static str, value: u64) -> Result<()> {
-        let values = self.all_gather(what, Ok(value))?;
-        same(what, &values)
+        let (values, ()) = self.all_gather(what, Ok((value, ())))?;
+        same(what, values)
     }
 
     /// Every rank's memory, by rank, mapped here; all have to be as long as each other. Each rank has to keep its own
@@ -58,46 +58,36 @@ impl Communicator {
     /// [`CommunicatorError::Disagreement`] for lengths that differ, and what went wrong on any rank, both on every rank; the
     /// bootstrap's.
     pub fn all_gather_memory(&self, own: &RegisteredMemory) -> Result<Vec<RegisteredMemory>> {
-        self.exchange_memory("gathering memory", Ok(own))
+        self.exchange_memory("gathering memory", Ok(own.clone()))
     }
 
     /// [`Communicator::all_gather_memory`] where this rank's own may have failed.
     pub(crate) fn exchange_memory(
         &self,
         operation: &'static str,
-        own: Result<&RegisteredMemory>,
+        own: Result<RegisteredMemory>,
     ) -> Result<Vec<RegisteredMemory>> {
-        let told = match &own {
-            Ok(memory) => memory.serialize().map(|bytes| (memory.bytes(), bytes)),
-            Err(_) => Ok((0, Vec::new())),
-        };
-        let (told, own) = match own {
-            Ok(memory) => (told, Some(memory)),
-            Err(error) => (Err(error), None),
-        };
-        let all = self.all_gather(operation, told)?;
-        let lengths: Vec<u64> = all.iter().map(|(bytes, _)| *bytes).collect();
-        same("the length of the memory in bytes", &lengths)?;
-        let map = |(rank, (_, bytes)): (u32, &(u64, Vec<u8>))| match own {
-            Some(own) if Rank(rank) == self.rank() => Ok(own.clone()),
-            _ => RegisteredMemory::deserialize(self.device(), bytes),
+        let told = own.and_then(|own| Ok(((own.bytes(), own.serialize()?), own)));
+        let (all, own) = self.all_gather(operation, told)?;
+        same("the length of the memory in bytes", all.iter().map(|(bytes, _)| *bytes))?;
+        let map = |(rank, (_, bytes)): (u32, &(u64, Vec<u8>))| {
+            if Rank(rank) == self.rank() {
+                return Ok(own.clone());
+            }
+            RegisteredMemory::deserialize(self.device(), bytes)
         };
         let mapped: Result<Vec<RegisteredMemory>> = (0..).zip(&all).map(map).collect();
         // A second round: nobody goes on where somebody could not map what it has to.
-        let (mapped, failure) = match mapped {
-            Ok(mapped) => (mapped, Ok(())),
-            Err(error) => (Vec::new(), Err(error)),
-        };
-        self.all_gather(operation, failure)?;
+        let (_, mapped) = self.all_gather(operation, mapped.map(|mapped| ((), mapped)))?;
         Ok(mapped)
     }
 }
 
-/// Fails where the ranks' values differ.
-fn same(what: &'static str, values: &[u64]) -> Result<()> {
-    let mut others = (0..).map(Rank).zip(values.iter().copied());
-    let Some((first, first_value)) = others.next() else { return Ok(()) };
-    match others.find(|(_, value)| *value != first_value) {
+/// Fails where the ranks' values, which all ranks have, differ.
+pub(crate) fn same(what: &'static str, values: impl IntoIterator<Item = u64>) -> Result<()> {
+    let mut values = (0..).map(Rank).zip(values);
+    let Some((first, first_value)) = values.next() else { return Ok(()) };
+    match values.find(|(_, value)| *value != first_value) {
         None => Ok(()),
         Some((other, other_value)) => {
             Err(CommunicatorError::Disagreement { what, first, first_value, other, other_value }.into())

@@ -47,6 +47,7 @@ use std::time::Duration;
 
 use warpwire_device::abi::Rank;
 
+pub(crate) use collective::same;
 pub use context::Context;
 pub use pending::Pending;
 
@@ -161,6 +162,13 @@ impl Communicator {
     pub fn concurrent(&self, config: LaunchConfig) -> LaunchConfig {
         let elsewhere = self.count(|own, other| own.process != other.process);
         config.concurrent(self.ranks_on_device()).elsewhere(elsewhere)
+    }
+
+    /// The ranks on the device that has the most of them.
+    pub(crate) fn most_ranks_on_a_device(&self) -> u32 {
+        let sites = &self.shared.sites;
+        let sharing = |own: &Site| sites.iter().filter(|other| own.shares_device(other)).count() as u32;
+        sites.iter().map(sharing).max().unwrap_or(1)
     }
 
     /// How many ranks there are on this rank's device of which that is true.

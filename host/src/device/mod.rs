@@ -154,15 +154,21 @@ impl Device {
     ///
     /// As [`Device::allocate`]; [`MemoryError::HandleUnavailable`] where no kind of handle works.
     pub fn allocate_shareable<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
-        let kind = if !self.virtual_handles().is_empty() {
-            MemoryKind::Virtual
-        } else if let Err(reason) = self.try_handle(HandleKind::CudaIpc) {
-            let device = self.properties().name.clone();
-            return Err(MemoryError::HandleUnavailable { kind: HandleKind::CudaIpc, device, reason }.into());
-        } else {
-            MemoryKind::Plain
-        };
-        self.allocate_with(len, MemoryOptions::new(kind))
+        self.allocate_with(len, MemoryOptions::new(self.shareable_kind()?))
+    }
+
+    /// The kind of memory that other processes can map.
+    pub(crate) fn shareable_kind(&self) -> Result<MemoryKind> {
+        if !self.virtual_handles().is_empty() {
+            return Ok(MemoryKind::Virtual);
+        }
+        match self.try_handle(HandleKind::CudaIpc) {
+            Ok(()) => Ok(MemoryKind::Plain),
+            Err(reason) => {
+                let (kind, device) = (HandleKind::CudaIpc, self.properties().name.clone());
+                Err(MemoryError::HandleUnavailable { kind, device, reason }.into())
+            }
+        }
     }
 
     /// How much memory there is, and how much of it is free. For the CPU device, the host's.

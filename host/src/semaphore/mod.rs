@@ -13,5 +13,5 @@ mod side;
 
 pub use end::Semaphore;
 pub use host::HostSemaphore;
-pub(crate) use lending::{Lending, Loan};
+pub(crate) use lending::Lending;
 pub use side::SemaphoreSide;

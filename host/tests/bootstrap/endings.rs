@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,29 @@ fn one_that_leaves_after_its_part_disturbs_nobody() {
             // The root of the broadcast is gone long before the last has come.
             thread::sleep(Duration::from_millis(u64::from(rank.rank().0) * 150));
             assert_eq!(rank.broadcast(Rank(0), b"word").unwrap(), b"word");
+        });
+    }
+}
+
+/// It waits for its last messages to be read, not for the others to leave too.
+#[test]
+fn one_that_leaves_need_not_wait_for_those_who_stay() {
+    for job in both(3) {
+        let gone = AtomicUsize::new(0);
+        each(job, |rank| {
+            let own = rank.rank();
+            rank.barrier().unwrap();
+            let begun = Instant::now();
+            if own == Rank(1) {
+                drop(rank);
+                // Where it waits for those who stay it gives up after 10 seconds.
+                assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+                gone.fetch_add(1, Ordering::SeqCst);
+                return;
+            }
+            while gone.load(Ordering::SeqCst) == 0 && begun.elapsed() < LONG {
+                thread::sleep(Duration::from_millis(10));
+            }
         });
     }
 }
@@ -108,17 +132,23 @@ fn abort_ends_everybodys_calls() {
 
 #[test]
 fn a_call_ends_by_its_deadline() {
-    let timeout = Duration::from_secs(1);
+    // Long enough for the job to start.
+    let timeout = Duration::from_secs(3);
     for job in both_within(3, timeout) {
+        let done = AtomicUsize::new(0);
         let errors = each(job, |rank| {
             if rank.rank() == Rank(1) {
-                // Neither there nor gone.
-                thread::sleep(Duration::from_secs(4));
+                // Neither there nor gone, until the others have seen it.
+                let begun = Instant::now();
+                while done.load(Ordering::SeqCst) < 2 && begun.elapsed() < LONG {
+                    thread::sleep(Duration::from_millis(10));
+                }
                 return None;
             }
             let start = Instant::now();
             let errors = [failure(rank.recv(Rank(1), Tag(0))), failure(rank.barrier())];
             assert!(start.elapsed() >= timeout);
+            done.fetch_add(1, Ordering::SeqCst);
             Some(errors)
         });
         for error in errors.iter().flatten().flatten() {
@@ -135,7 +165,7 @@ fn a_receiver_that_receives_nothing_holds_up_its_sender_alone() {
             let message = vec![0; 1 << 20];
             let mut sent = 0;
             let error = loop {
-                match rank.send_within(Rank(1), Tag(0), &message, Duration::from_secs(1)) {
+                match rank.send_within(Rank(1), Tag(0), &message, Duration::from_secs(5)) {
                     Ok(()) => sent += 1,
                     outcome => break failure(outcome),
                 }

@@ -9,7 +9,7 @@ use warpwire::bootstrap::{Bootstrap, Family, Group, LocalBootstrap, TcpBootstrap
 use warpwire::error::{BootstrapError, Refusal};
 use warpwire::{Error, ErrorKind, Result};
 
-use crate::jobs::{LONG, failure, free_port, options};
+use crate::jobs::{LONG, address_of, failure, free_port, keep_log, options, wait_for_check_in};
 
 /// A job whose ranks meet at an address known beforehand.
 fn meet(address: &str, size: usize) -> Vec<Result<Group>> {
@@ -168,13 +168,14 @@ fn a_rank_of_another_job_is_turned_away_and_disturbs_nobody() {
 fn with_a_misfit(
     misfit: impl FnOnce(&warpwire::bootstrap::UniqueId) -> Result<Group>,
 ) -> [BootstrapError; 3] {
+    keep_log();
     let root = TcpRoot::bind(options()).unwrap();
     let id = root.id().unwrap();
     thread::scope(|scope| {
         let root = scope.spawn(|| root.join(3));
         let other = scope.spawn(|| TcpBootstrap::connect(&id, Rank(1), 3, options()));
         // It has to be the later of the two.
-        thread::sleep(Duration::from_millis(300));
+        wait_for_check_in(address_of(&id), 1);
         let misfit = failure(misfit(&id));
         [misfit, failure(root.join().unwrap()), failure(other.join().unwrap())]
     })

@@ -6,16 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use warpwire::abi::Rank;
-use warpwire::bootstrap::{Tag, TcpBootstrap, TcpRoot, UniqueId};
+use warpwire::bootstrap::{Tag, TcpBootstrap, TcpRoot};
 
-use crate::jobs::{each, options};
-
-/// Where an id says that the root is.
-fn address_of(id: &UniqueId) -> SocketAddr {
-    let shown = format!("{id:?}");
-    let address = shown.strip_prefix("UniqueId(").and_then(|rest| rest.split(',').next()).unwrap();
-    address.parse().unwrap()
-}
+use crate::jobs::{address_of, each, options};
 
 /// Some bytes of no meaning, the same in every run.
 fn noise(length: usize) -> Vec<u8> {
@@ -88,7 +81,7 @@ fn a_job_starts_and_runs_amid_strangers() {
 
 #[test]
 fn strangers_do_not_keep_a_rank_from_being_missed() {
-    let root = TcpRoot::bind(options().timeout(Duration::from_secs(1))).unwrap();
+    let root = TcpRoot::bind(options().timeout(Duration::from_secs(3))).unwrap();
     let kept = strangers(address_of(&root.id().unwrap()));
     let error = crate::jobs::failure(root.join(2)).to_string();
     assert!(

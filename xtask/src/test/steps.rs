@@ -50,7 +50,7 @@ fn clippy(context: &Context) -> Result<Outcome> {
     match cuda_link::provide(context.install) {
         Ok(how) => {
             println!("{how}");
-            let features = "warpwire/cuda,warpwire-runner/cuda,warpwire-tests/cuda,halo/cuda";
+            let features = "warpwire/cuda,warpwire-runner/cuda,warpwire-tests/cuda,halo/cuda,ping/cuda";
             combinations.push(vec!["--workspace", "--all-targets", "--features", features]);
         }
         Err(error) => println!("without the feature cuda: {error:#}"),

@@ -29,7 +29,7 @@ const SPLIT: u8 = 4;
 
 /// How much longer a wait is for each level of the tree below the rank that is waited for, which waits itself: whoever waits
 /// for the rank that stands still is then the first to give up, and tells the others whom for.
-const LEVEL: Duration = Duration::from_millis(200);
+const LEVEL: Duration = Duration::from_millis(500);
 /// For telling a neighbour of a failure: the call is over, and so is the neighbour, perhaps.
 const FAREWELL: Duration = Duration::from_millis(200);
 

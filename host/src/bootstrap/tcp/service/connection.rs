@@ -101,6 +101,14 @@ impl Connection {
         }
     }
 
+    /// Ends it at both ends. Senders may still refer to it, so a drop alone would keep it open, and a peer that leaves waits
+    /// until it has been closed here.
+    pub(super) fn retire(self) {
+        self.outbox.close();
+        // It fails only on a connection that is closed already.
+        _ = self.stream.shutdown(Shutdown::Both);
+    }
+
     /// Has the poller wait for what this connection needs now.
     pub(super) fn register(&mut self, poller: &Poller) -> io::Result<()> {
         let now = Interest { read: !self.paused, write: self.blocked };

@@ -99,7 +99,7 @@ impl Service {
             }
             for token in links {
                 if let Some(connection) = self.connections.remove(&token) {
-                    connection.outbox.close();
+                    connection.retire();
                 }
             }
             self.peers[index].links.clear();

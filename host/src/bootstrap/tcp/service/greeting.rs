@@ -115,6 +115,10 @@ impl Service {
         let peer = Rank(claim.rank);
         self.forget_greeting(token);
         let Some(connection) = self.connections.get_mut(&token) else { return };
+        if let Purpose::CheckIn(_) = claim.purpose {
+            let at = connection.stream.local_addr().ok();
+            tracing::debug!(rank = peer.0, ?at, from = %connection.address, "checked in");
+        }
         connection.stage = Stage::Link(peer);
         connection.reader.set_limit(PAYLOAD_LIMIT);
         // Before anything else can be sent over it.

@@ -147,7 +147,7 @@ impl Service {
             Some(None) => self.turn_away(token, &detail),
             Some(Some(peer)) => {
                 if let Some(connection) = self.connections.remove(&token) {
-                    connection.outbox.close();
+                    connection.retire();
                 }
                 self.peers[peer.0 as usize].remove(token);
                 if self.closing.is_none() {

@@ -1,0 +1,27 @@
+//! Communicators: ranks as threads of one process, and ranks as processes.
+
+use warpwire::device::DeviceSelector;
+
+#[path = "../support/process.rs"]
+mod process;
+
+mod all_reduce;
+mod channels;
+mod disagreements;
+mod exchange;
+mod exercises;
+mod failures;
+mod jobs;
+mod lending;
+mod processes;
+
+/// What the ranks run on.
+const DEVICE: DeviceSelector = DeviceSelector::Cpu;
+
+/// What the children of this program do: see `processes`.
+#[test]
+fn child() {
+    if let Some(role) = process::role() {
+        processes::play(&role);
+    }
+}
