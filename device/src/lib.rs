@@ -13,8 +13,9 @@
 //! 3. [`mem`]: words that both sides of a protocol touch; [`coop`]: the group of threads that calls a primitive; [`types`]:
 //!    the element types in vectors.
 //! 4. [`spin`]: waits that end.
-//! 5. The protocols: [`semaphore`], [`packet`], [`copy`], `bulk` (sm_90 and newer), [`barrier`], [`reduce`].
-//! 6. [`memory_channel`]: composes them over a peer's mapped memory, and adds no protocol of its own.
+//! 5. The protocols: [`semaphore`], [`fifo`], [`packet`], [`copy`], `bulk` (sm_90 and newer), [`barrier`], [`reduce`].
+//! 6. The channels, which compose them and add no protocol of their own: [`memory_channel`] over a peer's mapped memory,
+//!    [`port_channel`] through the host's proxy.
 //!
 //! [`mod@kernel`], which declares what is launched, needs `abi` and `arch` alone.
 //!
@@ -60,10 +61,12 @@ pub mod barrier;
 #[cfg(any(warpwire_sm90, not(target_arch = "nvptx64")))]
 pub mod bulk;
 pub mod copy;
+pub mod fifo;
 pub mod packet;
 pub mod reduce;
 pub mod semaphore;
 
 pub mod memory_channel;
+pub mod port_channel;
 
 pub mod kernel;

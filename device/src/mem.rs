@@ -1,7 +1,7 @@
 //! Words that both sides of a protocol touch.
 
 use crate::abi::{Global, Pod};
-use crate::arch::{self, LoadOrder, RmwOrder, Scope, StoreOrder};
+use crate::arch::{self, FenceOrder, LoadOrder, RmwOrder, Scope, StoreOrder};
 
 /// A word of memory that several threads, devices or the host touch at once. The protocols are written over this trait,
 /// so that a model checker can stand in for the memory.
@@ -19,6 +19,8 @@ pub trait Word: Copy {
     fn add<O: StoreOrder, S: Scope>(self, value: Self::Value);
     /// Adds to it and gives the value before.
     fn fetch_add<O: RmwOrder, S: Scope>(self, value: Self::Value) -> Self::Value;
+    /// Orders the calling thread's accesses before, of every word, with those after.
+    fn fence<O: FenceOrder, S: Scope>();
 }
 
 /// A global address that somebody has promised to be mapped and live, so that accesses to it are safe.
@@ -81,12 +83,43 @@ macro_rules! word {
                 // SAFETY: `Mapped::new`'s contract.
                 unsafe { arch::$atom_add::<O, S>(self.0, value) }
             }
+
+            #[inline(always)]
+            fn fence<O: FenceOrder, S: Scope>() {
+                arch::fence::<O, S>();
+            }
         }
     };
 }
 
 word!(u32: load_u32, store_u32, red_add_u32, atom_add_u32);
 word!(u64: load_u64, store_u64, red_add_u64, atom_add_u64);
+
+/// Pairs of 64-bit words, one behind the other, that several threads, devices or the host touch at once.
+///
+/// Each method is one access of 16 bytes by the calling thread, of the order and scope named, to the pair with this number.
+/// Each of its words is whole and has that order; the two may be seen one without the other, in either order.
+pub trait Pairs: Copy {
+    /// Reads a pair.
+    fn load<O: LoadOrder, S: Scope>(self, index: u64) -> [u64; 2];
+    /// Writes a pair.
+    fn store<O: StoreOrder, S: Scope>(self, index: u64, value: [u64; 2]);
+}
+
+/// The pairs from this address on; [`Mapped::new`]'s promise is for all that are named.
+impl Pairs for Mapped<[u64; 2]> {
+    #[inline(always)]
+    fn load<O: LoadOrder, S: Scope>(self, index: u64) -> [u64; 2] {
+        // SAFETY: `Mapped::new`'s contract.
+        unsafe { arch::load_v2_u64::<O, S>(self.0.add(index)) }
+    }
+
+    #[inline(always)]
+    fn store<O: StoreOrder, S: Scope>(self, index: u64, value: [u64; 2]) {
+        // SAFETY: `Mapped::new`'s contract.
+        unsafe { arch::store_v2_u64::<O, S>(self.0.add(index), value) }
+    }
+}
 
 /// A value that one weak access reads or writes.
 pub trait Element: Pod {

@@ -16,7 +16,7 @@ use crate::abi::{
 };
 use crate::arch::{Acquire, Gpu, LoadOrder, Relaxed, Release, Sys};
 use crate::mem::{Mapped, Word};
-use crate::spin::{self, Look, Patience};
+use crate::spin::{self, Look, Patience, reached};
 
 /// The signalling side.
 #[derive(Clone, Copy, Debug)]
@@ -135,13 +135,6 @@ impl<W: Word<Value = u64>> Inbound<W> {
         }
         ready
     }
-}
-
-/// Whether a counter that stands at `seen` has come to `expected`, either of which may have wrapped: less than 2^63 lie
-/// between them.
-#[inline(always)]
-fn reached(seen: u64, expected: u64) -> bool {
-    seen.wrapping_sub(expected) as i64 >= 0
 }
 
 /// A semaphore between two devices: signals go to the peer's token, waits look at one's own.

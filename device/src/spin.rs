@@ -133,6 +133,14 @@ fn pair(first: u32, second: u32) -> u64 {
     u64::from(first) | u64::from(second) << 32
 }
 
+/// Whether a counter that stands at `seen` has come to `expected`, either of which may have wrapped: less than 2^63 lie
+/// between them.
+#[inline(always)]
+#[must_use]
+pub const fn reached(seen: u64, expected: u64) -> bool {
+    seen.wrapping_sub(expected) as i64 >= 0
+}
+
 /// Looks until `look` finds what it waits for or `patience` runs out. Called by a thread.
 ///
 /// `expected` is what the report says was waited for.

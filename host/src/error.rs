@@ -7,6 +7,7 @@ mod data_type;
 mod handle_kind;
 mod kind;
 mod memory;
+mod proxy;
 mod verbs;
 mod words;
 
@@ -21,6 +22,7 @@ pub use data_type::DataTypeError;
 pub use handle_kind::HandleKind;
 pub use kind::ErrorKind;
 pub use memory::{Attempts, MemoryError};
+pub use proxy::ProxyError;
 pub use verbs::VerbsError;
 pub use words::ThreadLimit;
 use words::{architectures, kind_words, outcome_words};
@@ -497,6 +499,10 @@ pub enum Error {
     /// RDMA.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
+
+    /// A FIFO or a proxy cannot be as asked for, or has failed.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
 
     /// Set-up between ranks.
     #[error(transparent)]

@@ -3,7 +3,8 @@
 //! # Layers
 //!
 //! Each module imports only from those before it: [`error`], `env` < [`data_type`], [`device`], `hip`, [`verbs`] < [`memory`],
-//! [`convert`] < [`connection`] < [`semaphore`] < [`channel`] < [`communicator`] < [`collective`]. Of the device crate the host names only [`abi`], the element
+//! [`convert`] < [`connection`] < [`semaphore`], [`fifo`] < [`proxy`] < [`channel`] < [`communicator`] < [`collective`]. Of the
+//! device crate the host names only [`abi`], its half of the FIFO's protocol, the element
 //! types, the kernels' table, and the CPU half that runs them.
 //!
 //! # Two devices
@@ -27,6 +28,10 @@ pub mod connection;
 pub mod channel;
 pub mod convert;
 pub mod semaphore;
+
+pub mod fifo;
+
+pub mod proxy;
 
 pub mod communicator;
 

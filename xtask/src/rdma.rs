@@ -127,7 +127,8 @@ fn fault(verdicts: &[(u32, Verdict)], counts: &Counts) -> Option<String> {
             Verdict::Passed => {}
             Verdict::Failed => return Some(format!("tests have failed on host {host}")),
             Verdict::Lost(status) => {
-                let status = status.map_or("no exit status".to_owned(), |status| format!("exit status {status}"));
+                let status =
+                    status.map_or("no exit status".to_owned(), |status| format!("exit status {status}"));
                 return Some(format!("host {host} ended without a verdict ({status} of QEMU)"));
             }
         }

@@ -104,7 +104,10 @@ fn lacking_of_system() -> Option<String> {
         return Some("there is no libclang".into());
     }
     let mut command = Command::new("pkg-config");
-    command.args(["--exists", "libibverbs", "libnl-3.0", "libnl-route-3.0"]).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(["--exists", "libibverbs", "libnl-3.0", "libnl-route-3.0"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let headers = command.status().is_ok_and(|status| status.success());
     (!headers).then(|| "there are no headers of libibverbs, or of libnl-route-3".into())
 }

@@ -11,8 +11,12 @@
 pub mod all_pair;
 pub mod barrier;
 pub mod convert;
+pub mod fifo;
 pub mod ping_pong;
+pub mod port;
 pub mod transfer;
+
+mod message;
 
 use warpwire_device::module;
 
@@ -33,6 +37,10 @@ module! {
         ping_pong::PacketPingPong16,
         ping_pong::PutPingPong,
         ping_pong::SemaphorePingPong,
+        fifo::FifoPush,
+        port::PortAllGather,
+        port::PortPingPong,
+        port::PortRequests,
         transfer::Get,
         transfer::Put,
         transfer::PutBulk,

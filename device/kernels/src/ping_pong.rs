@@ -14,6 +14,8 @@ use warpwire_device::packet::{self, Source, Wire};
 use warpwire_device::semaphore::Semaphore;
 use warpwire_device::spin::Policy;
 
+use crate::message::{count_wrong, fill};
+
 /// Arguments of [`SemaphorePingPong`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -226,42 +228,4 @@ kernel! {
             unsafe { arch::red_add_u32::<Relaxed, Gpu>(args.wrong.add(u64::from(end)), wrong) };
         }
     }
-}
-
-/// What word `index` of a message holds in `round`.
-#[inline(always)]
-const fn message_word(index: u64, round: u32) -> u32 {
-    (index as u32).wrapping_mul(0x9E37_79B9).wrapping_add(round)
-}
-
-/// Fills a message of `words` words. Called by the block.
-///
-/// # Safety
-///
-/// The words are mapped and live, and nobody else touches them meanwhile.
-#[inline(always)]
-unsafe fn fill(at: Global<u32>, words: u64, round: u32) {
-    let mut i = u64::from(Block.rank());
-    while i < words {
-        // SAFETY: the caller's contract.
-        unsafe { arch::store_weak_u32(at.add(i), message_word(i, round)) };
-        i += u64::from(Block.size());
-    }
-}
-
-/// How many of the calling thread's words of a message are not as [`fill`] makes them. Called by the block.
-///
-/// # Safety
-///
-/// The words are mapped and live, and their writers ordered before.
-#[inline(always)]
-unsafe fn count_wrong(at: Global<u32>, words: u64, round: u32) -> u32 {
-    let (mut i, mut wrong) = (u64::from(Block.rank()), 0);
-    while i < words {
-        // SAFETY: the caller's contract.
-        let seen = unsafe { arch::load_weak_u32(at.add(i)) };
-        wrong += u32::from(seen != message_word(i, round));
-        i += u64::from(Block.size());
-    }
-    wrong
 }

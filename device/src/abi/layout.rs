@@ -6,9 +6,10 @@ use core::mem::offset_of;
 use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};
 
 use super::{
-    BarrierHandle, ChannelId, Flag, Global, HostSemaphoreHandle, InboundHandle, Ll8, Ll16,
-    MemoryChannelBaseHandle, MemoryChannelHandle, OutboundHandle, PolicyHandle, Rank, SemaphoreHandle,
-    WaitBoard, WaitSite,
+    BarrierHandle, ChannelId, FifoHandle, Flag, Global, HostSemaphoreHandle, InboundHandle, Ll8, Ll16,
+    MemoryChannelBaseHandle, MemoryChannelHandle, MemoryId, OutboundHandle, PolicyHandle,
+    PortChannelBaseHandle, PortChannelHandle, PortId, Position, Rank, SemaphoreHandle, Trigger, WaitBoard,
+    WaitSite,
 };
 
 macro_rules! layout {
@@ -24,6 +25,9 @@ assert_eq_align!(Global<u8>, u64);
 assert_eq_size!(Rank, u32);
 assert_eq_size!(ChannelId, u32);
 assert_eq_size!(Option<Flag>, u32);
+assert_eq_size!(MemoryId, u32);
+assert_eq_size!(PortId, u32);
+assert_eq_size!(Position, u64);
 
 layout!(Ll8: 8 bytes, align 8; data @ 0, flag @ 4);
 // Each flag lies in the same 64-bit word as its data: what a reader may rely on.
@@ -44,3 +48,9 @@ layout!(HostSemaphoreHandle: 24 bytes, align 8; inbound @ 0);
 layout!(BarrierHandle: 8 bytes, align 8; word @ 0);
 layout!(MemoryChannelBaseHandle: 32 bytes, align 8; semaphore @ 0);
 layout!(MemoryChannelHandle: 56 bytes, align 8; base @ 0, remote @ 32, local @ 40, packets @ 48);
+
+layout!(Trigger: 16 bytes, align 16;);
+layout!(FifoHandle: 48 bytes, align 8;
+    slots @ 0, head @ 8, tail @ 16, tail_cache @ 24, capacity @ 32, rank @ 40, id @ 44);
+layout!(PortChannelBaseHandle: 88 bytes, align 8; fifo @ 0, inbound @ 48, flushed @ 72, port @ 80, reserved @ 84);
+layout!(PortChannelHandle: 96 bytes, align 8; base @ 0, destination @ 88, source @ 92);

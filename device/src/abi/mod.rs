@@ -5,15 +5,18 @@
 //! change of protocol.
 
 mod element_type;
+mod fifo;
 mod global;
 mod handles;
 mod ids;
 mod launch;
 mod layout;
 mod packet;
+mod port_channel;
 mod status;
 
 pub use element_type::ElementType;
+pub use fifo::{FifoHandle, Position, Trigger};
 pub use global::{Global, Pod};
 pub use handles::{
     BarrierHandle, HostSemaphoreHandle, InboundHandle, MemoryChannelBaseHandle, MemoryChannelHandle,
@@ -22,4 +25,8 @@ pub use handles::{
 pub use ids::{ChannelId, MAX_RANKS, Rank};
 pub use launch::{LaunchLimits, RankTable};
 pub use packet::{Flag, Ll8, Ll16, Packet};
+pub use port_channel::{
+    MAX_MEMORIES, MAX_PORTS, MemoryId, PortChannelBaseHandle, PortChannelHandle, PortId, Request,
+    RequestDecoder, RequestError, RequestKind,
+};
 pub use status::{BoardState, WaitBoard, WaitError, WaitKind, WaitSite};

@@ -22,8 +22,10 @@ pub enum WaitKind {
     Packet = 2,
     /// The grid barrier's word.
     Barrier = 3,
-    /// A full FIFO's tail.
+    /// A FIFO's tail: room in a full one, or that its consumer has taken a trigger.
     Fifo = 4,
+    /// A port channel's count of flushes that are complete.
+    Flush = 5,
 }
 
 impl WaitKind {
@@ -35,6 +37,7 @@ impl WaitKind {
             2 => Some(Self::Packet),
             3 => Some(Self::Barrier),
             4 => Some(Self::Fifo),
+            5 => Some(Self::Flush),
             _ => None,
         }
     }

@@ -375,6 +375,37 @@ plain!([u32; 4]: load_streaming_v4_u32, store_streaming_v4_u32);
 plain!([u64; 2]: load_weak_v2_u64, store_weak_v2_u64);
 plain!([u64; 2]: load_streaming_v2_u64, store_streaming_v2_u64);
 
+/// Reads two words, each of this order; each is whole, the pair need not be. Called by a thread.
+///
+/// # Safety
+///
+/// `at` is aligned to 16 bytes, mapped and live.
+#[inline]
+pub unsafe fn load_v2_u64<O: LoadOrder, S: Scope>(at: Global<[u64; 2]>) -> [u64; 2] {
+    debug_assert!(at.address().is_multiple_of(16), "misaligned {at:?}");
+    // The high word first, as it is stored first: either word may be seen without the other, and a reader that took the pair
+    // for one access would be caught.
+    // SAFETY: the caller's contract.
+    let high = unsafe { load_u64::<O, S>(at.cast::<u64>().add(1)) };
+    // SAFETY: the caller's contract.
+    let low = unsafe { load_u64::<O, S>(at.cast::<u64>()) };
+    [low, high]
+}
+
+/// Writes two words, each of this order; each arrives whole, in no stated order of the two. Called by a thread.
+///
+/// # Safety
+///
+/// `at` is aligned to 16 bytes, mapped and live.
+#[inline]
+pub unsafe fn store_v2_u64<O: StoreOrder, S: Scope>(at: Global<[u64; 2]>, value: [u64; 2]) {
+    debug_assert!(at.address().is_multiple_of(16), "misaligned {at:?}");
+    // SAFETY: the caller's contract.
+    unsafe { store_u64::<O, S>(at.cast::<u64>().add(1), value[1]) };
+    // SAFETY: the caller's contract.
+    unsafe { store_u64::<O, S>(at.cast::<u64>(), value[0]) };
+}
+
 /// Reads a word that a peer writes meanwhile. Called by a thread.
 ///
 /// # Safety

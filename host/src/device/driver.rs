@@ -28,6 +28,17 @@ pub(crate) trait Driver: MemoryDriver {
     /// A new stream: work on it runs in order, beside the work of other streams.
     fn stream(&self) -> Result<Arc<dyn DriverStream>>;
 
+    /// Makes the device the calling thread's own, for the thread's whole life: what the thread calls by itself then goes to
+    /// this device, and no context is made on another.
+    fn bind_thread(&self) -> Result<()>;
+
+    /// Whether the device is the calling thread's own.
+    fn is_bound_to_thread(&self) -> Result<bool>;
+
+    /// Lets the calling thread make any call while a stream is captured, its own or another thread's, without harm to the
+    /// capture.
+    fn relax_capture(&self) -> Result<()>;
+
     /// Loads the module's code for this device.
     fn load(&self, source: &ModuleSource) -> Result<Arc<dyn DriverModule>>;
 }

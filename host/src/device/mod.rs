@@ -40,8 +40,8 @@ pub use memory_kind::{AddressRange, HandleKinds, MemoryInfo, MemoryKind, MemoryO
 pub use module::{Function, Module, ModuleSource, builtin_module};
 pub use properties::{DeviceKind, Properties};
 pub use selector::DeviceSelector;
-pub(crate) use stream::WeakAbortHandle;
 pub use stream::{AbortHandle, Event, Stream};
+pub(crate) use stream::{StreamWatch, WeakAbortHandle};
 
 use std::sync::Arc;
 
@@ -206,6 +206,18 @@ impl Device {
     /// [`Error::OutOfMemory`], or the driver's or the operating system's.
     pub fn stream(&self) -> Result<Stream> {
         Stream::new(self)
+    }
+
+    /// Whether this is the device that the calling thread's own CUDA calls go to. Always so for the CPU device.
+    ///
+    /// Nothing in warpwire needs it: each call enters the device's context by itself. It is for programs that call CUDA in a
+    /// proxy's handler, and for tests.
+    ///
+    /// # Errors
+    ///
+    /// The driver's.
+    pub fn is_bound_to_thread(&self) -> Result<bool> {
+        self.driver().is_bound_to_thread()
     }
 
     /// Whether both are one device.

@@ -28,7 +28,7 @@ pub struct Stream {
     driver: Arc<dyn DriverStream>,
     kept: Mutex<Vec<Kept>>,
     board: Arc<Board>,
-    capturing: AtomicBool,
+    capturing: Arc<AtomicBool>,
     device: Device,
 }
 
@@ -57,7 +57,7 @@ impl Stream {
             board: Arc::new(Board::new(device)?),
             driver: device.driver().stream()?,
             kept: Mutex::default(),
-            capturing: AtomicBool::new(false),
+            capturing: Arc::default(),
             device: device.clone(),
         })
     }
@@ -85,6 +85,15 @@ impl Stream {
     #[must_use]
     pub fn abort_handle(&self) -> AbortHandle {
         AbortHandle { board: Arc::clone(&self.board) }
+    }
+
+    /// What a proxy watches this stream with.
+    pub(crate) fn watch(&self) -> StreamWatch {
+        StreamWatch {
+            driver: Arc::downgrade(&self.driver),
+            board: Arc::downgrade(&self.board),
+            capturing: Arc::clone(&self.capturing),
+        }
     }
 
     /// Clears the report and the abort, so that the stream can be used again after a failure.
@@ -316,6 +325,35 @@ impl WeakAbortHandle {
     /// The handle, as long as there is something to abort.
     pub(crate) fn upgrade(&self) -> Option<AbortHandle> {
         self.board.upgrade().map(|board| AbortHandle { board })
+    }
+}
+
+/// Says whether a stream has work in flight, and aborts its waits, without keeping the stream.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamWatch {
+    driver: Weak<dyn DriverStream>,
+    board: Weak<Board>,
+    capturing: Arc<AtomicBool>,
+}
+
+impl StreamWatch {
+    /// Whether the stream, if it is still there, has work that runs or is queued. What is only recorded does not run, and a
+    /// stream whose work has failed has none that does.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.capturing.load(Ordering::Acquire)
+            && self.driver.upgrade().is_some_and(|driver| matches!(driver.is_idle(), Ok(false)))
+    }
+
+    /// As [`Stream::abort`].
+    pub(crate) fn abort(&self) {
+        if let Some(board) = self.board.upgrade() {
+            board.abort();
+        }
+    }
+
+    /// Whether the stream is gone, and all that was launched on it.
+    pub(crate) fn is_over(&self) -> bool {
+        self.driver.strong_count() == 0 && self.board.strong_count() == 0
     }
 }
 

@@ -14,7 +14,10 @@ pub(crate) fn bind_to_adapter(adapter: &str) {
     let Ok(list) = fs::read_to_string(format!("/sys/devices/system/node/node{node}/cpulist")) else { return };
     let mut set = CpuSet::new();
     let Some(processors) = processors(&list) else { return };
-    processors.into_iter().filter(|processor| *processor < CpuSet::MAX_CPU).for_each(|processor| set.set(processor));
+    processors
+        .into_iter()
+        .filter(|processor| *processor < CpuSet::MAX_CPU)
+        .for_each(|processor| set.set(processor));
     if let Err(error) = sched_setaffinity(None, &set) {
         tracing::debug!(adapter, node, %error, "a thread stays unbound");
     }

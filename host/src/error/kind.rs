@@ -78,6 +78,7 @@ impl Error {
             Self::Bootstrap(error) => error.kind(),
             Self::Connection(error) => error.kind(),
             Self::Verbs(error) => error.kind(),
+            Self::Proxy(error) => error.kind(),
             Self::Communicator(error) => error.kind(),
             Self::DataType(error) => error.kind(),
             Self::CorruptReport { .. } | Self::KernelPanicked { .. } | Self::BarrierDivergence { .. } => {

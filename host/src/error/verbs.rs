@@ -14,7 +14,10 @@ pub enum VerbsError {
     Disabled,
 
     /// The verbs library could not be loaded.
-    #[error("libibverbs cannot be loaded ({}): install it (Debian: libibverbs1), or name it in WARPWIRE_IBV_SO", listed(tried))]
+    #[error(
+        "libibverbs cannot be loaded ({}): install it (Debian: libibverbs1), or name it in WARPWIRE_IBV_SO",
+        listed(tried)
+    )]
     NoLibrary {
         /// Each name tried, with what the loader said.
         tried: Vec<(String, String)>,
@@ -43,7 +46,10 @@ pub enum VerbsError {
     },
 
     /// No port of the adapter can be used.
-    #[error("the adapter {adapter} has no port that is up ({}): check its cable, its link, or the subnet manager", listed(ports))]
+    #[error(
+        "the adapter {adapter} has no port that is up ({}): check its cable, its link, or the subnet manager",
+        listed(ports)
+    )]
     NoActivePort {
         /// The adapter.
         adapter: String,
@@ -115,7 +121,10 @@ pub enum VerbsError {
     },
 
     /// Memory could not be registered by any way that there is for its kind.
-    #[error("{bytes} bytes of {memory} at {address:#x} cannot be registered with {adapter}: {}", listed(attempts))]
+    #[error(
+        "{bytes} bytes of {memory} at {address:#x} cannot be registered with {adapter}: {}",
+        listed(attempts)
+    )]
     Registration {
         /// The adapter.
         adapter: String,
@@ -130,7 +139,9 @@ pub enum VerbsError {
     },
 
     /// Memory that was not registered with the adapter that a connection is made with.
-    #[error("{what} is not registered with the adapter {adapter} that this connection uses: register it with that one")]
+    #[error(
+        "{what} is not registered with the adapter {adapter} that this connection uses: register it with that one"
+    )]
     NotRegistered {
         /// Which memory.
         what: &'static str,
@@ -139,7 +150,9 @@ pub enum VerbsError {
     },
 
     /// What a peer said of its end cannot be used.
-    #[error("what the peer said of its end of an InfiniBand connection ({bytes} bytes) cannot be used: {reason}")]
+    #[error(
+        "what the peer said of its end of an InfiniBand connection ({bytes} bytes) cannot be used: {reason}"
+    )]
     Endpoint {
         /// How much it said.
         bytes: usize,
@@ -148,7 +161,9 @@ pub enum VerbsError {
     },
 
     /// The two ends of a connection are not set up alike.
-    #[error("the two ends of an InfiniBand connection differ in {what}: {here} here and {there} at the peer's")]
+    #[error(
+        "the two ends of an InfiniBand connection differ in {what}: {here} here and {there} at the peer's"
+    )]
     Mismatch {
         /// In what.
         what: &'static str,

@@ -34,7 +34,8 @@ pub(super) fn kind_words(kind: WaitKind) -> &'static str {
         WaitKind::Semaphore => "a signal",
         WaitKind::Packet => "a packet",
         WaitKind::Barrier => "the grid barrier",
-        WaitKind::Fifo => "room in a FIFO",
+        WaitKind::Fifo => "the consumer of a FIFO",
+        WaitKind::Flush => "a flush of a port channel",
     }
 }
 

@@ -73,7 +73,8 @@ mod present {
 
         /// What peers are told.
         pub(in crate::memory) fn keys(&self) -> Vec<RemoteKey> {
-            let key = |region: &Arc<Region>| RemoteKey { adapter: region.adapter_guid(), key: region.remote_key() };
+            let key =
+                |region: &Arc<Region>| RemoteKey { adapter: region.adapter_guid(), key: region.remote_key() };
             self.list.iter().map(key).collect()
         }
 

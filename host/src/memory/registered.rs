@@ -44,6 +44,7 @@ struct Inner {
     mapped: Option<Global<u8>>,
     body: Body,
     /// Of this rank's memory alone. Before what keeps it: an adapter lets go of memory while it is there.
+    #[cfg_attr(not(feature = "ib"), allow(dead_code, reason = "there are none"))]
     regions: Regions,
     _kept: Kept,
 }
@@ -153,7 +154,8 @@ impl RegisteredMemory {
     fn shared(address: Global<u8>, shareable: Shareable, transports: Transports, regions: Regions) -> Self {
         let part = shareable.handle().part().clone();
         let (address, bytes) = (address.address(), part.bytes);
-        let body = Body { address, bytes, transports: transports.bits(), part: Some(part), keys: regions.keys() };
+        let body =
+            Body { address, bytes, transports: transports.bits(), part: Some(part), keys: regions.keys() };
         // SAFETY: the caller's own address, which it has as global memory.
         let mapped = Some(unsafe { Global::from_address(address) });
         Self::new(mapped, body, regions, Kept::Shared(shareable))
@@ -181,7 +183,9 @@ impl RegisteredMemory {
     pub fn deserialize(device: &Device, bytes: &[u8]) -> Result<Self> {
         let body: Body = wire::open(Form::Registered, bytes)?;
         body.check().map_err(|reason| wire::malformed(Form::Registered, bytes.len(), reason.to_owned()))?;
-        let Some(part) = &body.part else { return Ok(Self::new(None, body, Regions::default(), Kept::Elsewhere)) };
+        let Some(part) = &body.part else {
+            return Ok(Self::new(None, body, Regions::default(), Kept::Elsewhere));
+        };
         let memory = import::memory(device, part)?;
         // SAFETY: `part` lies in the allocation (`Body::check`), which is mapped from there on as global memory.
         let mapped = Some(unsafe { Global::from_address(memory.address() + part.offset) });

@@ -88,6 +88,13 @@ impl Semaphore {
         Ok(())
     }
 
+    /// Uses the connection once, by setting the peer's token to what it stands at: what a transport makes at its first use
+    /// (which may wait for the device's kernels) is made then, and a token that cannot be signalled is found out.
+    pub(crate) fn prepare(&self) -> Result<()> {
+        let signals = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
+        self.connection.update(&self.peer_token, 0, *signals)
+    }
+
     /// Forgets all signals and waits. Both ranks have to do so, with no kernel and no connection's work under way, and
     /// neither may signal before the other has done it: a barrier before and one behind.
     ///

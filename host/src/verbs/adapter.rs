@@ -119,7 +119,9 @@ impl Adapter {
     fn port(&self, number: u8) -> Result<Port> {
         let (context, ports) = (&self.domain.context, self.limits().ports);
         if !(1..=ports).contains(&number) {
-            return Err(VerbsError::NoSuchPort { adapter: self.name().to_owned(), asked: number, ports }.into());
+            return Err(
+                VerbsError::NoSuchPort { adapter: self.name().to_owned(), asked: number, ports }.into()
+            );
         }
         let port = context.port(number)?;
         if port.is_active() { Ok(port) } else { Err(self.inactive(&[port]).into()) }
@@ -173,7 +175,9 @@ mod tests {
         assert_eq!(choose(&present, None, 2).unwrap(), "mlx5_0");
         assert_eq!(choose(&present, Some("mlx5_1, mlx5_0"), 0).unwrap(), "mlx5_1");
         assert!(matches!(choose(&[], None, 0), Err(VerbsError::NoAdapter)));
-        for (listed, index, mark) in [("mlx5_1", 1, "number 1 of"), ("mlx5_7", 0, "mlx5_7"), ("", 0, "number 0")] {
+        for (listed, index, mark) in
+            [("mlx5_1", 1, "number 1 of"), ("mlx5_7", 0, "mlx5_7"), ("", 0, "number 0")]
+        {
             let error = choose(&present, Some(listed), index).unwrap_err().to_string();
             assert!(error.contains(mark) && error.contains("mlx5_0, mlx5_1"), "{error}");
         }

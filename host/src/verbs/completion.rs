@@ -92,7 +92,8 @@ impl CompletionQueue {
     pub(super) fn awaited(context: &Arc<Context>, entries: u32) -> Result<Self> {
         // SAFETY: an open context.
         let channel = unsafe { (context.verbs.create_comp_channel)(context.raw.as_ptr()) };
-        let channel = NonNull::new(channel).ok_or_else(|| context.failed("making a completion channel", ""))?;
+        let channel =
+            NonNull::new(channel).ok_or_else(|| context.failed("making a completion channel", ""))?;
         // SAFETY: the channel is live, and its descriptor is its own.
         let descriptor = unsafe { BorrowedFd::borrow_raw(channel.as_ref().fd) };
         let unblocked = rustix::io::ioctl_fionbio(descriptor, true);
@@ -181,7 +182,9 @@ impl CompletionQueue {
         let (mut queue, mut unused) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: a live channel, whose descriptor does not block, and room for both answers. Each event is acknowledged
         // at once: destroying the queue waits for those that are not.
-        while unsafe { (self.context.verbs.get_cq_event)(channel.as_ptr(), &raw mut queue, &raw mut unused) } == 0 {
+        while unsafe { (self.context.verbs.get_cq_event)(channel.as_ptr(), &raw mut queue, &raw mut unused) }
+            == 0
+        {
             // SAFETY: the event was this queue's, the only one of the channel.
             unsafe { (self.context.verbs.ack_cq_events)(self.raw.as_ptr(), 1) };
         }

@@ -134,7 +134,8 @@ impl Context {
         let mut entry = MaybeUninit::<ffi::ibv_gid_entry>::zeroed();
         let (context, size) = (self.raw.as_ptr(), size_of::<ffi::ibv_gid_entry>());
         // SAFETY: an open context, and room for an entry of that size.
-        let code = unsafe { (self.verbs.query_gid)(context, port.into(), index, entry.as_mut_ptr(), 0, size) };
+        let code =
+            unsafe { (self.verbs.query_gid)(context, port.into(), index, entry.as_mut_ptr(), 0, size) };
         // SAFETY: all zeroes are a value of every field.
         let entry = unsafe { entry.assume_init() };
         // SAFETY: each form of the union is 16 plain bytes.
@@ -221,7 +222,8 @@ impl List {
                 error if error.raw_os_error() == Some(libc::ENOSYS) => Ok(Self { verbs, first, length: 0 }),
                 source => {
                     let adapter = "this machine".to_owned();
-                    Err(VerbsError::Call { operation: "listing the adapters", adapter, source, hint: "" }.into())
+                    Err(VerbsError::Call { operation: "listing the adapters", adapter, source, hint: "" }
+                        .into())
                 }
             };
         }

@@ -131,8 +131,13 @@ mod tests {
 
     #[test]
     fn a_table_that_has_changed_gives_another_row() {
-        let before = [row(0, "fe80::1", Some(GidKind::RoceV2)), row(1, "::ffff:10.0.0.1", Some(GidKind::RoceV2))];
-        let after = [row(0, "fe80::1", Some(GidKind::RoceV2)), row(1, "::", None), row(2, "::ffff:10.0.0.1", Some(GidKind::RoceV2))];
+        let before =
+            [row(0, "fe80::1", Some(GidKind::RoceV2)), row(1, "::ffff:10.0.0.1", Some(GidKind::RoceV2))];
+        let after = [
+            row(0, "fe80::1", Some(GidKind::RoceV2)),
+            row(1, "::", None),
+            row(2, "::ffff:10.0.0.1", Some(GidKind::RoceV2)),
+        ];
         assert_eq!(chosen(&before), Some(1));
         assert_eq!(chosen(&after), Some(2));
     }

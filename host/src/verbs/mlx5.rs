@@ -73,8 +73,7 @@ pub(super) fn has_data_direct(context: &Context) -> bool {
     // SAFETY: an open context, whose device is live with it; room for a path of that length.
     unsafe {
         let raw = context.raw.as_ptr();
-        (mlx5.is_supported)((*raw).device)
-            && (mlx5.data_direct_path)(raw, path.as_mut_ptr(), path.len()) == 0
+        (mlx5.is_supported)((*raw).device) && (mlx5.data_direct_path)(raw, path.as_mut_ptr(), path.len()) == 0
     }
 }
 

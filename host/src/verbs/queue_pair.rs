@@ -2,8 +2,8 @@
 
 use std::io;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use ibverbs::ibv_access_flags;
 use ibverbs_sys as ffi;
@@ -225,7 +225,8 @@ impl QueuePair {
     /// Posts a receive: messages go to `bytes` bytes at `address`, of a region with that local key, which stay registered.
     pub(crate) fn post_receive(&self, id: u64, address: u64, bytes: u32, key: u32) -> Result<()> {
         let mut range = ffi::ibv_sge { addr: address, length: bytes, lkey: key };
-        let mut request = ffi::ibv_recv_wr { wr_id: id, next: ptr::null_mut(), sg_list: &raw mut range, num_sge: 1 };
+        let mut request =
+            ffi::ibv_recv_wr { wr_id: id, next: ptr::null_mut(), sg_list: &raw mut range, num_sge: 1 };
         let mut refused = ptr::null_mut();
         // SAFETY: as in `post`.
         let code = unsafe {

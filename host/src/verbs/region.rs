@@ -68,7 +68,11 @@ impl Region {
     /// # Safety
     ///
     /// The memory stays where it is as long as `keeper` is kept.
-    pub(crate) unsafe fn register(domain: &Arc<Domain>, source: &Source<'_>, keeper: Keeper) -> Result<Arc<Self>> {
+    pub(crate) unsafe fn register(
+        domain: &Arc<Domain>,
+        source: &Source<'_>,
+        keeper: Keeper,
+    ) -> Result<Arc<Self>> {
         let Source { address, bytes, placement, .. } = *source;
         let data_direct = mlx5::has_data_direct(&domain.context);
         let register = |way| register(domain, source, way).map_err(|error| error.to_string());

@@ -123,7 +123,10 @@ fn requests_of_every_kind_do_what_they_say() {
         b.queue_pair.post_receive(id, place.address, place.bytes, place.key).unwrap();
     }
     a.post(4, Work::Send { words: [7, 8, 9] }).unwrap();
-    assert_eq!(next(b.queue_pair.receive_completions()), Completion { id: 0, outcome: Outcome::Received(24) });
+    assert_eq!(
+        next(b.queue_pair.receive_completions()),
+        Completion { id: 0, outcome: Outcome::Received(24) }
+    );
     assert_eq!([100, 101, 102].map(|at| b.words[at].load(Ordering::SeqCst)), [7, 8, 9]);
     assert_eq!(a.sent().id, 4);
     a.post(5, Work::WriteImmediate { value: 0xfedc_ba98 }).unwrap();

@@ -64,7 +64,8 @@ pub(super) struct Chain {
 impl Chain {
     /// Puts requests in a row, in order.
     pub(super) fn new(requests: &[Request]) -> Self {
-        let mut inline: Box<[[u64; 3]]> = requests.iter().map(|request| inline_words(&request.work)).collect();
+        let mut inline: Box<[[u64; 3]]> =
+            requests.iter().map(|request| inline_words(&request.work)).collect();
         let mut ranges: Box<[ffi::ibv_sge]> =
             requests.iter().zip(&mut inline).map(|(request, words)| range(&request.work, words)).collect();
         let mut raw: Box<[ffi::ibv_send_wr]> =

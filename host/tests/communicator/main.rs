@@ -13,6 +13,7 @@ mod exercises;
 mod failures;
 mod jobs;
 mod lending;
+mod ports;
 mod processes;
 
 /// What the ranks run on.

@@ -14,10 +14,11 @@ use crate::exercises::{
     the_host_signals_the_peers_kernel, written_pieces_arrive_in_order,
 };
 use crate::jobs::{LONG, channel, connect, device};
+use crate::ports;
 use crate::process::{Child, command, hear_parent, tell_parent};
 
 /// The processes of a job, by rank, that each do `what`; none where this machine has no such device. Rank 0 takes a port of its own and says where it is.
-fn start(what: &str, size: usize) -> Option<Vec<Child>> {
+pub fn start(what: &str, size: usize) -> Option<Vec<Child>> {
     start_with(what, size, |_| Vec::new())
 }
 
@@ -71,6 +72,8 @@ pub fn play(role: &str) {
             the_host_signals_the_peers_kernel(&communicator);
             written_pieces_arrive_in_order(&communicator);
         }
+        "gather through ports" => ports::gather(&communicator),
+        "bounce through ports" => ports::bounce(&communicator),
         "all-reduce" => every_element_is_the_sum(&communicator),
         "receive" => many_receives_leave_nothing_behind(&communicator),
         "miss a rank" => miss_a_rank(&communicator),

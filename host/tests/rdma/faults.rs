@@ -136,11 +136,8 @@ fn a_peer_that_takes_no_signals_is_named() {
 
 /// Rank 1's process is stopped, its adapter is not: rank 0's signals use up the receives, and then it does not wait for ever.
 pub fn peer_stopped(rank: &Rank) {
-    let config = InfiniBandConfig {
-        mode: Some(SignalMode::HostNoAtomic),
-        signal_depth: 8,
-        ..Default::default()
-    };
+    let config =
+        InfiniBandConfig { mode: Some(SignalMode::HostNoAtomic), signal_depth: 8, ..Default::default() };
     let connection = rank.connect_with(config, rank.other(), 1).unwrap();
     let token = rank.buffer::<u64>(1);
     let own = rank.register(&token);
@@ -149,7 +146,8 @@ pub fn peer_stopped(rank: &Rank) {
     if rank.number() == 1 {
         let script = format!("sleep 1; kill -STOP {0}; sleep 12; kill -CONT {0}", std::process::id());
         let mut shell = Command::new("sh");
-        let mut shell = shell.args(["-c", &script]).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        let mut shell =
+            shell.args(["-c", &script]).stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         assert!(shell.wait().unwrap().success());
         // What was signalled before it was stopped, and what waited for it meanwhile, has arrived.
         wait_for(word(&token, 0), 6);
@@ -166,7 +164,8 @@ pub fn peer_stopped(rank: &Rank) {
         }
         assert!(begun.elapsed() < LONG);
     };
-    let named = matches!(&error, Error::Connection(ConnectionError::Timeout { peer, .. }) if *peer == rank.other());
+    let named =
+        matches!(&error, Error::Connection(ConnectionError::Timeout { peer, .. }) if *peer == rank.other());
     assert!(named, "{error:?}");
     assert!(sent < 16, "{sent} signals for 8 receives");
     rank.communicator.bootstrap().send_within(rank.other(), Tag(3), b"done", LONG).unwrap();
@@ -228,7 +227,9 @@ pub fn closed(rank: &Rank) {
             connection.close();
             connection.clone().close();
             let error = connection.update(&to, 0, 1).unwrap_err();
-            assert!(matches!(error, Error::Connection(ConnectionError::Closed { peer, .. }) if peer == rank.other()));
+            assert!(
+                matches!(error, Error::Connection(ConnectionError::Closed { peer, .. }) if peer == rank.other())
+            );
             assert_eq!(error.kind(), ErrorKind::Aborted);
             rank.barrier();
         } else {

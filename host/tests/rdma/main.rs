@@ -3,6 +3,7 @@
 #![cfg(feature = "ib")]
 
 mod faults;
+mod ports;
 mod ranks;
 mod set_up;
 mod signals;
@@ -13,8 +14,11 @@ mod process;
 
 use ranks::Rank;
 
-/// What the ranks of each test do, by its name.
-const PARTS: &[(&str, fn(&Rank))] = &[
+/// What a rank of a test does.
+type Part = fn(&Rank);
+
+/// The parts of all tests, by name.
+const PARTS: &[(&str, Part)] = &[
     ("puts_and_signals", signals::puts_and_signals),
     ("several_words", signals::several_words),
     ("words_across_the_wrap", signals::words_across_the_wrap),
@@ -27,6 +31,8 @@ const PARTS: &[(&str, fn(&Rank))] = &[
     ("many_connections", set_up::many_connections),
     ("differences", set_up::differences),
     ("unregistered", set_up::unregistered),
+    ("gather", ports::gather),
+    ("gather_of_four", ports::gather),
     ("peer_killed", faults::peer_killed),
     ("key_revoked", faults::key_revoked),
     ("peer_stopped", faults::peer_stopped),

@@ -33,7 +33,9 @@ fn reason() -> Option<String> {
         return Some("WARPWIRE_DISABLE_IB_TESTS is 1".to_owned());
     }
     match verbs::Adapter::names() {
-        Ok(names) if names.is_empty() => Some("no RDMA adapter here; cargo xtask test-rdma brings one".to_owned()),
+        Ok(names) if names.is_empty() => {
+            Some("no RDMA adapter here; cargo xtask test-rdma brings one".to_owned())
+        }
         Ok(_) => None,
         Err(error) => Some(error.to_string()),
     }
@@ -97,7 +99,12 @@ impl Rank {
         self.connect_with(InfiniBandConfig { mode: Some(mode), ..Default::default() }, peer, tag).unwrap()
     }
 
-    pub fn connect_with(&self, config: InfiniBandConfig, peer: abi::Rank, tag: u64) -> warpwire::Result<Connection> {
+    pub fn connect_with(
+        &self,
+        config: InfiniBandConfig,
+        peer: abi::Rank,
+        tag: u64,
+    ) -> warpwire::Result<Connection> {
         self.communicator.connect(EndpointConfig::InfiniBand(config), peer, Tag(tag))?.wait(LONG)
     }
 

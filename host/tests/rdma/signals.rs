@@ -25,7 +25,8 @@ pub fn puts_and_signals(rank: &Rank) {
     for (tag, mode) in (1..).zip(MODES) {
         let connection = rank.connect(mode, rank.other(), tag);
         let source = rank.buffer::<u64>((PUTS * WORDS) as usize);
-        let values: Vec<u64> = (0..PUTS * WORDS).map(|at| noise(at + u64::from(rank.number()) * 77)).collect();
+        let values: Vec<u64> =
+            (0..PUTS * WORDS).map(|at| noise(at + u64::from(rank.number()) * 77)).collect();
         source.write(&values).unwrap();
         let inbox = rank.buffer::<u64>((PUTS * WORDS) as usize + 1);
         let (own, from) = (rank.register(&inbox), rank.register(&source));

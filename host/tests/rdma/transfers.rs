@@ -28,7 +28,8 @@ pub fn sizes(rank: &Rank) {
         let (own, own_token) = (rank.register(&bytes), rank.register(&token));
         let to = rank.exchange(&own, rank.other(), 10 + tag);
         let to_token = rank.exchange(&own_token, rank.other(), 20 + tag);
-        let pattern: Vec<u8> = (0..ROOM as u64 / 8 + 1).flat_map(|at| noise(at + tag).to_le_bytes()).collect();
+        let pattern: Vec<u8> =
+            (0..ROOM as u64 / 8 + 1).flat_map(|at| noise(at + tag).to_le_bytes()).collect();
         if rank.number() == 0 {
             bytes.write(&pattern[..ROOM]).unwrap();
         }
@@ -45,7 +46,10 @@ pub fn sizes(rank: &Rank) {
                 wait_for(word(&token, 0), round);
                 let got = bytes.read().unwrap();
                 assert!(got[at..at + length] == pattern[from..from + length], "{mode}: {length} bytes");
-                assert!(got[..at].iter().chain(&got[at + length..]).all(|byte| *byte == 0xa5), "beside {length}");
+                assert!(
+                    got[..at].iter().chain(&got[at + length..]).all(|byte| *byte == 0xa5),
+                    "beside {length}"
+                );
             }
             rank.barrier();
         }
@@ -80,7 +84,11 @@ pub fn flush(rank: &Rank) {
         } else {
             rank.communicator.bootstrap().recv(rank.other(), Tag(3)).unwrap();
             for at in 0..1 << 16 {
-                assert_eq!(word(&memory, at).load(Ordering::Relaxed), noise(at ^ round << 20), "round {round}");
+                assert_eq!(
+                    word(&memory, at).load(Ordering::Relaxed),
+                    noise(at ^ round << 20),
+                    "round {round}"
+                );
             }
             rank.barrier();
         }

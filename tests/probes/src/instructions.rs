@@ -49,6 +49,18 @@ macro_rules! cas {
     };
 }
 
+macro_rules! pair_load {
+    ($args:ident, $Order:ident, $Scope:ident, ()) => {
+        arch::load_v2_u64::<$Order, $Scope>($args.wide.cast());
+    };
+}
+
+macro_rules! pair_store {
+    ($args:ident, $Order:ident, $Scope:ident, ()) => {
+        arch::store_v2_u64::<$Order, $Scope>($args.wide.cast(), [$args.value; 2]);
+    };
+}
+
 macro_rules! fence {
     ($args:ident, $Order:ident, $Scope:ident, ()) => {
         arch::fence::<$Order, $Scope>();
@@ -77,5 +89,7 @@ probe! {
     AtomAdds = "probe_atom_adds": store(atom_add_u32, atom_add_u64) in [Relaxed, Acquire, Release, AcqRel];
     AtomExchs = "probe_atom_exchs": store(atom_exch_u32, atom_exch_u64) in [Relaxed, Acquire, Release, AcqRel];
     AtomCass = "probe_atom_cass": cas(atom_cas_u32, atom_cas_u64) in [Relaxed, Acquire, Release, AcqRel];
+    LoadPairs = "probe_load_pairs": pair_load() in [Relaxed, Acquire];
+    StorePairs = "probe_store_pairs": pair_store() in [Relaxed, Release];
     Fences = "probe_fences": fence() in [AcqRel, SeqCst];
 }

@@ -6,14 +6,17 @@ pub mod instructions;
 
 use warpwire_device::abi::{
     BarrierHandle, Flag, Global, InboundHandle, Ll8, Ll16, MemoryChannelHandle, OutboundHandle, PolicyHandle,
+    PortChannelHandle, Position, Trigger,
 };
 use warpwire_device::arch;
 use warpwire_device::barrier::GridBarrier;
 use warpwire_device::coop::{Block, Group};
 use warpwire_device::copy::copy;
+use warpwire_device::fifo::DeviceProducer;
 use warpwire_device::kernel;
 use warpwire_device::memory_channel::MemoryChannel;
 use warpwire_device::packet::{self, Source, Wire};
+use warpwire_device::port_channel::PortChannel;
 use warpwire_device::semaphore::{Inbound, Outbound};
 use warpwire_device::spin::Policy;
 
@@ -41,6 +44,8 @@ pub struct ProbeArgs {
     pub flag: u32,
     /// Payload.
     pub value: u32,
+    /// The port channel, and its FIFO.
+    pub port: PortChannelHandle,
 }
 
 macro_rules! probe {
@@ -140,5 +145,27 @@ probe! {
         if Inbound::new(args.inbound).wait(policy.patience()).is_ok() && Block.is_leader() {
             arch::store_weak_u32(args.to.cast(), arch::load_weak_u32(args.from.cast()));
         }
+    }
+    /// A FIFO's `push`.
+    FifoPush = "probe_fifo_push": |args| {
+        let policy = Policy::new(args.policy);
+        let trigger = Trigger::new([args.bytes, u64::from(args.value)]);
+        let _ = DeviceProducer::new(args.port.base.fifo).push(trigger, policy.patience());
+    }
+    /// A FIFO's `sync`.
+    FifoSync = "probe_fifo_sync": |args| {
+        let policy = Policy::new(args.policy);
+        let _ = DeviceProducer::new(args.port.base.fifo).sync(Position(args.bytes), policy.patience());
+    }
+    /// A port channel's `put_with_signal`, behind a payload of the thread's own: the order of the two.
+    PortPut = "probe_port_put": |args| {
+        let policy = Policy::new(args.policy);
+        arch::store_weak_u32(args.to.cast(), args.value);
+        let _ = PortChannel::new(args.port).put_with_signal(args.bytes, args.bytes, args.bytes, &policy);
+    }
+    /// A port channel's `flush`.
+    PortFlush = "probe_port_flush": |args| {
+        let policy = Policy::new(args.policy);
+        let _ = PortChannel::new(args.port).flush(&policy);
     }
 }

@@ -6,8 +6,10 @@
 pub mod all_reduce;
 pub mod barrier;
 pub mod conversions;
+pub mod fifo;
 pub mod limits;
 pub mod ping_pong;
+pub mod ports;
 pub mod reductions;
 pub mod transfer;
 pub mod waits;
@@ -45,6 +47,12 @@ macro_rules! for_each_check {
             waits::every_wait_times_out;
             waits::an_abort_ends_every_wait;
             waits::an_abort_before_the_launch_counts;
+            fifo::every_trigger_comes_once;
+            fifo::a_proxy_serves_its_device;
+            fifo::a_failed_handler_ends_the_kernel;
+            fifo::a_stop_ends_the_kernel;
+            ports::messages_bounce_through_ports;
+            ports::all_gather_through_ports;
             conversions::every_f16_to_e4m3b15;
             conversions::every_e4m3b15_to_f16;
             conversions::f32_to_e4m3b15_and_back;

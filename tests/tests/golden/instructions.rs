@@ -8,7 +8,7 @@ use super::probes::{each, opcodes};
 /// `tests/probes/src/instructions.rs`, in each the 32-bit and the 64-bit form. Written by hand from the PTX ISA, "Data Movement
 /// and Conversion Instructions: ld" and ": st", "Parallel Synchronization and Communication Instructions: atom", ": red" and
 /// ": membar / fence".
-const TABLE: [(&str, &[&str]); 7] = [
+const TABLE: [(&str, &[&str]); 9] = [
     (
         "probe_loads",
         &[
@@ -148,6 +148,28 @@ const TABLE: [(&str, &[&str]); 7] = [
         ],
     ),
     (
+        "probe_load_pairs",
+        &[
+            "ld.relaxed.cta.global.v2.u64",
+            "ld.acquire.cta.global.v2.u64",
+            "ld.relaxed.gpu.global.v2.u64",
+            "ld.acquire.gpu.global.v2.u64",
+            "ld.relaxed.sys.global.v2.u64",
+            "ld.acquire.sys.global.v2.u64",
+        ],
+    ),
+    (
+        "probe_store_pairs",
+        &[
+            "st.relaxed.cta.global.v2.u64",
+            "st.release.cta.global.v2.u64",
+            "st.relaxed.gpu.global.v2.u64",
+            "st.release.gpu.global.v2.u64",
+            "st.relaxed.sys.global.v2.u64",
+            "st.release.sys.global.v2.u64",
+        ],
+    ),
+    (
         "probe_fences",
         &[
             "fence.acq_rel.cta",
@@ -205,6 +227,7 @@ fn a_wait_polls_with_one_load_a_look() {
             ("probe_ll8_read", "ld.volatile.global.b64"),
             ("probe_ll16_read", "ld.volatile.global.v2.b64"),
             ("probe_barrier", "ld.acquire.gpu.global.u32"),
+            ("probe_fifo_sync", "ld.acquire.sys.global.u64"),
         ] {
             let flow = probes.flow(entry);
             let context = format!("{entry} for {}", probes.arch);
@@ -236,6 +259,43 @@ fn a_wait_has_its_own_order_only() {
         let relaxed = probes.flow("probe_wait_relaxed");
         let ordered = |i: &Instruction| i.opcode.contains(".acquire") || i.opcode.starts_with("fence");
         assert_eq!(opcodes(&relaxed, ordered), [""; 0], "for {}", probes.arch);
+    });
+}
+
+/// A push is one addition, one fence and one 16-byte store; the fence stands before the store, and the cached tail is read
+/// before the fence. Only where that shows no room is the tail itself looked at.
+#[test]
+fn a_push_is_one_store_behind_one_fence() {
+    each("a_push_is_one_store_behind_one_fence", |probes| {
+        let (flow, context) = (probes.flow("probe_fifo_push"), format!("for {}", probes.arch));
+        let one = |opcode: &str| {
+            let found = flow.opcode(opcode);
+            assert_eq!(found.len(), 1, "{opcode} {context}");
+            found[0]
+        };
+        let cached = one("ld.relaxed.gpu.global.u64");
+        let ticket = one("atom.relaxed.gpu.global.add.u64");
+        let fence = one("fence.acq_rel.sys");
+        let slot = one("st.relaxed.sys.global.v2.u64");
+        assert!(cached < fence && ticket < fence, "{context}");
+        assert!(flow.always_after(slot, &[fence]), "the slot can be written without the fence {context}");
+        // A full ring's wait acquires the tail, and releases what it saw to the cache.
+        let turns = flow.opcode("ld.acquire.sys.global.u64");
+        assert!(!turns.is_empty() && turns.iter().all(|&look| flow.turn(look).is_some()), "{context}");
+        assert!(!flow.opcode("st.release.gpu.global.u64").is_empty(), "{context}");
+    });
+}
+
+/// A put of any size writes its slots by one and the same store, behind one fence, which comes behind the payload.
+#[test]
+fn a_port_put_stores_its_payload_before_its_trigger() {
+    each("a_port_put_stores_its_payload_before_its_trigger", |probes| {
+        let (flow, context) = (probes.flow("probe_port_put"), format!("for {}", probes.arch));
+        let (fence, payload) = (flow.opcode("fence.acq_rel.sys"), flow.opcode("st.global.u32"));
+        let slot = flow.opcode("st.relaxed.sys.global.v2.u64");
+        assert_eq!((fence.len(), payload.len(), slot.len()), (1, 1, 1), "{context}");
+        assert!(flow.always_after(fence[0], &payload), "the fence can come without the payload {context}");
+        assert!(flow.always_after(slot[0], &fence), "the slot can be written without the fence {context}");
     });
 }
 

@@ -35,7 +35,7 @@ const VECTORS: [&str; 12] = [
 ];
 
 /// Probes that branch: where a compiler puts a block, and how often it unrolls a loop, is its own affair.
-const BRANCHING: [&str; 10] = [
+const BRANCHING: [&str; 14] = [
     "probe_wait",
     "probe_wait_relaxed",
     "probe_ll8_read",
@@ -46,6 +46,10 @@ const BRANCHING: [&str; 10] = [
     "probe_put_signal",
     "probe_put_packets",
     "probe_unpack_packets",
+    "probe_fifo_push",
+    "probe_fifo_sync",
+    "probe_port_put",
+    "probe_port_flush",
 ];
 
 /// Every instruction, in order.
@@ -120,7 +124,17 @@ fn primitives_are_their_golden_lines() {
 fn every_probe_is_looked_at() {
     each("every_probe_is_looked_at", |probes| {
         let module = probes.module();
-        let tables = ["loads", "stores", "reds", "atom_adds", "atom_exchs", "atom_cass", "fences"];
+        let tables = [
+            "loads",
+            "stores",
+            "reds",
+            "atom_adds",
+            "atom_exchs",
+            "atom_cass",
+            "load_pairs",
+            "store_pairs",
+            "fences",
+        ];
         for entry in &module.entries {
             let has_lines =
                 [&STRAIGHT[..], &VECTORS, &BRANCHING].iter().any(|list| list.contains(&entry.name));

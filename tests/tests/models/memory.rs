@@ -1,12 +1,14 @@
 //! The model's memory: words for the protocols, payloads that they publish, and how the waits are bounded.
 
 use loom::cell::UnsafeCell;
-use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread;
 
 use warpwire_device::abi::{WaitError, WaitSite};
-use warpwire_device::arch::{LoadKind, LoadOrder, RmwKind, RmwOrder, Scope, StoreKind, StoreOrder};
-use warpwire_device::mem::Word;
+use warpwire_device::arch::{
+    FenceKind, FenceOrder, LoadKind, LoadOrder, RmwKind, RmwOrder, Scope, StoreKind, StoreOrder,
+};
+use warpwire_device::mem::{Pairs, Word};
 use warpwire_device::spin::Patience;
 
 /// A word of the model's memory.
@@ -39,10 +41,7 @@ macro_rules! loom_word {
             type Value = $t;
 
             fn load<O: LoadOrder, S: Scope>(self) -> $t {
-                self.0.load(match O::KIND {
-                    LoadKind::Relaxed => Ordering::Relaxed,
-                    LoadKind::Acquire => Ordering::Acquire,
-                })
+                self.0.load(load_ordering::<O>())
             }
 
             fn store<O: StoreOrder, S: Scope>(self, value: $t) {
@@ -64,8 +63,22 @@ macro_rules! loom_word {
                     },
                 )
             }
+
+            fn fence<O: FenceOrder, S: Scope>() {
+                fence(match O::KIND {
+                    FenceKind::AcqRel => Ordering::AcqRel,
+                    FenceKind::SeqCst => Ordering::SeqCst,
+                });
+            }
         }
     };
+}
+
+pub fn load_ordering<O: LoadOrder>() -> Ordering {
+    match O::KIND {
+        LoadKind::Relaxed => Ordering::Relaxed,
+        LoadKind::Acquire => Ordering::Acquire,
+    }
 }
 
 pub fn store_ordering<O: StoreOrder>() -> Ordering {
@@ -80,7 +93,35 @@ loom_word!(AtomicU64: u64);
 
 pub type Token = LoomWord<AtomicU64>;
 
+/// Pairs of the model's words. A store writes the high word first and a load reads it first, so that either word may be seen
+/// without the other.
+#[derive(Clone, Copy)]
+pub struct LoomPairs(&'static [[AtomicU64; 2]]);
+
+impl LoomPairs {
+    /// `count` pairs whose words hold `value`, leaked like the words.
+    pub fn new(count: usize, value: u64) -> Self {
+        let pair = || [AtomicU64::new(value), AtomicU64::new(value)];
+        Self(Box::leak((0..count).map(|_| pair()).collect()))
+    }
+}
+
+impl Pairs for LoomPairs {
+    fn load<O: LoadOrder, S: Scope>(self, index: u64) -> [u64; 2] {
+        let [low, high] = &self.0[index as usize];
+        let high = high.load(load_ordering::<O>());
+        [low.load(load_ordering::<O>()), high]
+    }
+
+    fn store<O: StoreOrder, S: Scope>(self, index: u64, value: [u64; 2]) {
+        let [low, high] = &self.0[index as usize];
+        high.store(value[1], store_ordering::<O>());
+        low.store(value[0], store_ordering::<O>());
+    }
+}
+
 /// Waits as long as it takes. Every vain look lets another thread of the model run, so a loop ends.
+#[derive(Clone, Copy)]
 pub struct Endless;
 
 impl Patience for Endless {
@@ -97,6 +138,7 @@ impl Patience for Endless {
 }
 
 /// Gives up after so many vain looks, at least 1.
+#[derive(Clone, Copy)]
 pub struct Looks(pub u32);
 
 impl Patience for Looks {

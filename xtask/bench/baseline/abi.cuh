@@ -30,6 +30,26 @@ struct MemoryChannel {
   uint8_t* packets;
 };
 
+struct Fifo {
+  ulonglong2* slots;
+  uint64_t* head;
+  uint64_t* tail;
+  uint64_t* tail_cache;
+  uint64_t capacity;
+  uint32_t rank;
+  uint32_t id;
+};
+
+struct PortChannel {
+  Fifo fifo;
+  Inbound inbound;
+  uint64_t* flushed;
+  uint32_t port;
+  uint32_t reserved;
+  uint32_t destination;
+  uint32_t source;
+};
+
 struct SemaphorePingPongArgs {
   Semaphore ends[2];
   Policy policy;
@@ -81,6 +101,14 @@ struct TransferArgs {
   uint32_t reserved;
 };
 static_assert(sizeof(TransferArgs) == 112);
+
+struct FifoPushArgs {
+  Fifo fifo;
+  Policy policy;
+  uint32_t count;
+  uint32_t sync;
+};
+static_assert(sizeof(FifoPushArgs) == 80);
 
 constexpr uint32_t MAX_RANKS = 72;
 constexpr uint32_t MAX_BLOCKS = 64;

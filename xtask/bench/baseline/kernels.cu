@@ -1,5 +1,6 @@
 // The baseline's kernels: each does what warpwire's kernel of the same name does, and takes the same arguments.
 #include "bulk.cuh"
+#include "fifo.cuh"
 #include "fp8.cuh"
 #include "message.cuh"
 #include "primitives.cuh"
@@ -28,6 +29,13 @@ extern "C" __global__ void __launch_bounds__(32) baseline_semaphore_ping_pong(Se
     bounce<false>(semaphore, args.rounds, end == 0);
   } else {
     bounce<true>(semaphore, args.rounds, end == 0);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(1024) baseline_fifo_push(FifoPushArgs args) {
+  for (uint32_t i = 0; i < args.count; ++i) {
+    const uint64_t position = push(args.fifo, grid_thread(), i);
+    if (args.sync) sync(args.fifo, position);
   }
 }
 

@@ -1,5 +1,6 @@
 // One kernel for each primitive of the baseline, and nothing else in it: the counterparts of tests/probes, whose SASS
 // `cargo xtask sass` sets beside ours.
+#include "fifo.cuh"
 #include "fp8.cuh"
 #include "primitives.cuh"
 #include "transfer.cuh"
@@ -15,8 +16,9 @@ struct ProbeArgs {
   uint64_t bytes;
   uint32_t flag;
   uint32_t value;
+  PortChannel port;
 };
-static_assert(sizeof(ProbeArgs) == 152);
+static_assert(sizeof(ProbeArgs) == 248);
 
 #define PROBE(name) extern "C" __global__ void __launch_bounds__(1024) baseline_##name(ProbeArgs args)
 
@@ -50,6 +52,13 @@ PROBE(wait_load) {
   wait<true>(args.inbound);
   if (threadIdx.x == 0) *reinterpret_cast<uint32_t*>(args.to) = *reinterpret_cast<const uint32_t*>(args.from);
 }
+PROBE(fifo_push) { push(args.port.fifo, args.bytes, args.value); }
+PROBE(fifo_sync) { sync(args.port.fifo, args.bytes); }
+PROBE(port_put) {
+  *reinterpret_cast<uint32_t*>(args.to) = args.value;
+  put_with_signal(args.port, args.bytes, args.bytes, args.bytes);
+}
+PROBE(port_flush) { flush(args.port); }
 
 // One vector of four for each block of one thread.
 #define CONVERT(name, ...)                                                                      \

@@ -46,8 +46,11 @@ pub fn virtualisation() -> Vec<Row> {
     let tools = toolchain::tools_folder(&workspace::root());
     vec![match Tools::find(&tools) {
         Ok(tools) => Row::there("virtual machines", tools.qemu.display().to_string(), enables),
-        Err(missing) => {
-            Row::lacking("virtual machines", format!("{missing:#}"), enables, "cargo xtask test-rdma --install")
-        }
+        Err(missing) => Row::lacking(
+            "virtual machines",
+            format!("{missing:#}"),
+            enables,
+            "cargo xtask test-rdma --install",
+        ),
     }]
 }

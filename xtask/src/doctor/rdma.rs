@@ -46,7 +46,8 @@ fn adapters(class: &Path) -> Vec<Row> {
     let found: Vec<Row> = items(class)
         .iter()
         .map(|adapter| {
-            let ports: Vec<String> = items(&adapter.join("ports")).iter().map(|port| describe(port)).collect();
+            let ports: Vec<String> =
+                items(&adapter.join("ports")).iter().map(|port| describe(port)).collect();
             Row::there(name(adapter), ports.join("; "), ENABLES)
         })
         .collect();
@@ -72,7 +73,8 @@ fn describe(port: &Path) -> String {
     for gid in items(&port.join("gids")) {
         let Some(address) = line(&gid).filter(|address| address != EMPTY) else { continue };
         let index = name(&gid);
-        let kind = line(&port.join("gid_attrs/types").join(&index)).unwrap_or_else(|| "of unknown kind".into());
+        let kind =
+            line(&port.join("gid_attrs/types").join(&index)).unwrap_or_else(|| "of unknown kind".into());
         words.push(format!("GID {index} {kind} {address}"));
     }
     words.join(", ")
@@ -88,8 +90,9 @@ fn name(path: &Path) -> String {
 
 /// What lies in a folder: numbers by their size, names in their order.
 fn items(folder: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> =
-        fs::read_dir(folder).map(|items| items.flatten().map(|item| item.path()).collect()).unwrap_or_default();
+    let mut found: Vec<PathBuf> = fs::read_dir(folder)
+        .map(|items| items.flatten().map(|item| item.path()).collect())
+        .unwrap_or_default();
     found.sort_by_key(|path| (name(path).parse::<u32>().unwrap_or(u32::MAX), name(path)));
     found
 }

@@ -114,8 +114,12 @@ mod tests {
 
     #[test]
     fn what_is_needed_comes_first_and_once() {
-        let (modules, folder) =
-            kernel(&[("rxe", "ib-core,udp_tunnel"), ("ib-core", "crc16"), ("udp_tunnel", ""), ("uverbs", "ib_core")]);
+        let (modules, folder) = kernel(&[
+            ("rxe", "ib-core,udp_tunnel"),
+            ("ib-core", "crc16"),
+            ("udp_tunnel", ""),
+            ("uverbs", "ib_core"),
+        ]);
         let order = modules.in_order(&["uverbs", "rxe"]).unwrap();
         assert_eq!(names(&order), ["ib_core", "uverbs", "udp_tunnel", "rxe"]);
         let error = modules.in_order(&["mlx5_ib"]).unwrap_err().to_string();

@@ -76,7 +76,9 @@ impl Tools {
         };
         let provider = roots.iter().find_map(|root| {
             let mut files = fs::read_dir(root.join(PROVIDERS)).ok()?.flatten().map(|item| item.path());
-            files.find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("librxe")))
+            files.find(|path| {
+                path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("librxe"))
+            })
         });
         Ok(Tools {
             qemu: file(&["usr/bin/qemu-system-x86_64"])?,
@@ -174,10 +176,13 @@ mod tests {
     #[test]
     fn libraries_are_read_from_the_loaders_answer() {
         let program = Path::new("p");
-        let text = "\tlinux-vdso.so.1 (0x7f)\n\tlibc.so.6 => /lib/libc.so.6 (0x7f)\n\t/lib64/ld-linux.so.2 (0x7f)\n";
+        let text =
+            "\tlinux-vdso.so.1 (0x7f)\n\tlibc.so.6 => /lib/libc.so.6 (0x7f)\n\t/lib64/ld-linux.so.2 (0x7f)\n";
         let found = libraries_in(text, program).unwrap();
         assert_eq!(found, [PathBuf::from("/lib/libc.so.6"), PathBuf::from("/lib64/ld-linux.so.2")]);
-        assert!(libraries_in("\tlibx.so => not found\n", program).unwrap_err().to_string().contains("libx.so"));
+        assert!(
+            libraries_in("\tlibx.so => not found\n", program).unwrap_err().to_string().contains("libx.so")
+        );
         assert_eq!(libraries_in("\tstatically linked\n", program).unwrap(), [] as [PathBuf; 0]);
     }
 }

@@ -20,7 +20,11 @@ pub const ALL: &[Step] = &[
         about: "unit, doc, property, loom, golden, compile-fail and CPU-device tests",
         run: test,
     },
-    Step { name: "rdma", about: "InfiniBand tests on a software adapter, in one machine and in two", run: rdma },
+    Step {
+        name: "rdma",
+        about: "InfiniBand tests on a software adapter, in one machine and in two",
+        run: rdma,
+    },
     Step { name: "thread", about: "ThreadSanitizer", run: dynamic::thread },
     Step { name: "memory", about: "AddressSanitizer, or valgrind", run: dynamic::memory },
     Step { name: "miri", about: "Miri on the device crate", run: dynamic::miri },
@@ -57,7 +61,9 @@ fn clippy(context: &Context) -> Result<Outcome> {
     }
     let verbs = provide_verbs(context.install);
     match &verbs {
-        Ok(_) => combinations.push(vec!["--package", "warpwire", "--all-targets", "--features", "warpwire/ib"]),
+        Ok(_) => {
+            combinations.push(vec!["--package", "warpwire", "--all-targets", "--features", "warpwire/ib"])
+        }
         Err(error) => println!("without the feature ib: {error:#}"),
     }
     let verbs = verbs.unwrap_or_default();

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! ld{.weak}{.level::eviction_priority}.global{.vec}.type   d, [a];     st likewise
-//! ld.sem.scope.global.type                d, [a];   .sem: relaxed, acquire     PTX 6.0, sm_70
-//! st.sem.scope.global.type                [a], b;   .sem: relaxed, release     PTX 6.0, sm_70
+//! ld.sem.scope.global{.vec}.type          d, [a];   .sem: relaxed, acquire     PTX 6.0, sm_70
+//! st.sem.scope.global{.vec}.type          [a], b;   .sem: relaxed, release     PTX 6.0, sm_70
 //! ld.volatile.global{.vec}.type           d, [a];   as relaxed.sys, never merged, moved or dropped
 //! ```
 //!
@@ -65,6 +65,49 @@ macro_rules! ordered {
 
 ordered!(u32, "u32", reg32, load_u32, store_u32);
 ordered!(u64, "u64", reg64, load_u64, store_u64);
+
+macro_rules! emit_load_pair {
+    ($order:literal, $scope:literal, ($low:ident, $high:ident, $at:ident)) => {
+        // SAFETY: the caller's contract: two words lie there.
+        unsafe {
+            asm!(concat!("ld.", $order, ".", $scope, ".global.v2.u64 {{{0}, {1}}}, [{2}];"),
+                 out(reg64) $low, out(reg64) $high, in(reg64) $at.address(), options(nostack))
+        }
+    };
+}
+
+macro_rules! emit_store_pair {
+    ($order:literal, $scope:literal, ($value:ident, $at:ident)) => {
+        // SAFETY: the caller's contract: two words lie there.
+        unsafe {
+            asm!(concat!("st.", $order, ".", $scope, ".global.v2.u64 [{0}], {{{1}, {2}}};"),
+                 in(reg64) $at.address(), in(reg64) $value[0], in(reg64) $value[1], options(nostack))
+        }
+    };
+}
+
+/// `ld.O.S.global.v2.u64`: two words by one access, each whole and of this order; the pair need not be. Called by a thread.
+///
+/// # Safety
+///
+/// `at` is aligned to 16 bytes, mapped to this device and live.
+#[inline(always)]
+pub unsafe fn load_v2_u64<O: LoadOrder, S: Scope>(at: Global<[u64; 2]>) -> [u64; 2] {
+    let (low, high): (u64, u64);
+    by_order_and_scope!(O: LoadKind [Relaxed "relaxed", Acquire "acquire"], S, emit_load_pair!(low, high, at));
+    [low, high]
+}
+
+/// `st.O.S.global.v2.u64`: two words by one access, each arrives whole and of this order, in no stated order of the two. Called
+/// by a thread.
+///
+/// # Safety
+///
+/// `at` is aligned to 16 bytes, mapped to this device and live.
+#[inline(always)]
+pub unsafe fn store_v2_u64<O: StoreOrder, S: Scope>(at: Global<[u64; 2]>, value: [u64; 2]) {
+    by_order_and_scope!(O: StoreKind [Relaxed "relaxed", Release "release"], S, emit_store_pair!(value, at));
+}
 
 macro_rules! weak {
     ($t:ty, $level:literal $ptx:literal, $reg:ident, $load:ident, $store:ident) => {

@@ -51,7 +51,8 @@ impl Description {
             }
             Err(error) => return Err(malformed(error.to_string()).into()),
         }
-        let (description, rest) = postcard::take_from_bytes::<Self>(bytes).map_err(|error| malformed(error.to_string()))?;
+        let (description, rest) =
+            postcard::take_from_bytes::<Self>(bytes).map_err(|error| malformed(error.to_string()))?;
         let fault = if !rest.is_empty() {
             "there are more bytes than it needs"
         } else if description.address.number >> 24 != 0 || description.address.first_packet >> 24 != 0 {
@@ -72,7 +73,8 @@ mod tests {
     use super::*;
 
     fn description() -> Description {
-        let address = Address { number: 17, first_packet: 0xff_ffff, lid: 0, gid: [3; 16], mtu: 3, is_ethernet: true };
+        let address =
+            Address { number: 17, first_packet: 0xff_ffff, lid: 0, gid: [3; 16], mtu: 3, is_ethernet: true };
         Description::new(address, 0x5054_00ff_fe09_0001, 512, 1 << 23, (0x7000_0000_1000, 99))
     }
 
@@ -94,7 +96,10 @@ mod tests {
         newer[0] = 2;
         assert!(Description::open(&newer).unwrap_err().to_string().contains("version 2"));
         for (change, mark) in [
-            (Box::new(|d: &mut Description| d.address.number = 1 << 24) as Box<dyn Fn(&mut Description)>, "24 bits"),
+            (
+                Box::new(|d: &mut Description| d.address.number = 1 << 24) as Box<dyn Fn(&mut Description)>,
+                "24 bits",
+            ),
             (Box::new(|d: &mut Description| d.address.mtu = 6), "size"),
             (Box::new(|d: &mut Description| d.receives = 0), "nothing"),
         ] {

@@ -199,10 +199,7 @@ fn first_packet() -> Result<u32> {
 impl Endpoint for InfiniBandEndpoint {
     fn terms(&self) -> Vec<(String, String)> {
         let link = if self.route.is_ethernet { "Ethernet (RoCE)" } else { "InfiniBand" };
-        vec![
-            ("the mode".to_owned(), self.mode.to_string()),
-            ("the link layer".to_owned(), link.to_owned()),
-        ]
+        vec![("the mode".to_owned(), self.mode.to_string()), ("the link layer".to_owned(), link.to_owned())]
     }
 
     fn description(&self) -> Result<Vec<u8>> {

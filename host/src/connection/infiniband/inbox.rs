@@ -58,7 +58,11 @@ impl Inbox {
     /// # Errors
     ///
     /// The sink's; `None` of them for a signal of no word.
-    pub(super) fn take(&mut self, arrivals: &[Arrival], sink: &mut impl Sink) -> Result<(), Option<crate::Error>> {
+    pub(super) fn take(
+        &mut self,
+        arrivals: &[Arrival],
+        sink: &mut impl Sink,
+    ) -> Result<(), Option<crate::Error>> {
         let mut unstored = false;
         for arrival in arrivals {
             match *arrival {

@@ -195,20 +195,29 @@ impl Line {
             }
             thread::sleep(Duration::from_millis(1));
         }
-        self.fail(format!("{reason}: the peer has asked for memory that it may not reach, or an adapter has failed"))
+        self.fail(format!(
+            "{reason}: the peer has asked for memory that it may not reach, or an adapter has failed"
+        ))
     }
 
     /// It has failed, and stays failed: the first reason counts. Both directions end.
     pub(super) fn fail(&self, reason: String) -> Error {
         if !self.is_closed() && self.failure.set(reason).is_ok() {
             let reason = self.failure.get().map_or("", String::as_str);
-            tracing::warn!(peer = self.peer.0, adapter = self.adapter.name(), reason, "an InfiniBand connection has failed");
+            tracing::warn!(
+                peer = self.peer.0,
+                adapter = self.adapter.name(),
+                reason,
+                "an InfiniBand connection has failed"
+            );
             self.stop();
         }
         match self.check() {
             Err(error) => error,
             // It has been set above, or by another thread.
-            Ok(()) => ConnectionError::Closed { peer: self.peer, transport: Transport::InfiniBand.name() }.into(),
+            Ok(()) => {
+                ConnectionError::Closed { peer: self.peer, transport: Transport::InfiniBand.name() }.into()
+            }
         }
     }
 

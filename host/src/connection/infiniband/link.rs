@@ -77,18 +77,13 @@ impl Link for InfiniBandLink {
                 }
                 // A word that does not rise has been reset by its owner.
                 SignalMode::Host => vec![Work::WriteWord { value, to }],
-                SignalMode::HostNoAtomic => {
-                    match token::tell(known.is_last.then_some(known.value), value) {
-                        Told::Low(low) => vec![Work::WriteImmediate { value: low }],
-                        Told::Named { before, low } => {
-                            let name = WordName { key: to.key, address: to.address };
-                            vec![
-                                Work::Send { words: name.message(before) },
-                                Work::WriteImmediate { value: low },
-                            ]
-                        }
+                SignalMode::HostNoAtomic => match token::tell(known.is_last.then_some(known.value), value) {
+                    Told::Low(low) => vec![Work::WriteImmediate { value: low }],
+                    Told::Named { before, low } => {
+                        let name = WordName { key: to.key, address: to.address };
+                        vec![Work::Send { words: name.message(before) }, Work::WriteImmediate { value: low }]
                     }
-                }
+                },
             };
             state.counts.set(known, value);
             works

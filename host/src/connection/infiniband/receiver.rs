@@ -119,7 +119,9 @@ impl Serving {
                 Outcome::Received(MESSAGE_BYTES) => {
                     arrivals.push(Arrival::of_message(self.line.scratch.message(completion.id)));
                 }
-                Outcome::Received(_) | Outcome::Sent => return Err(self.fault("a message that is none has come")),
+                Outcome::Received(_) | Outcome::Sent => {
+                    return Err(self.fault("a message that is none has come"));
+                }
                 Outcome::Failed(status) => {
                     let text = self.line.queue_pair.receive_completions().words(status);
                     let reason = format!("a receive ended with: {text}");
@@ -147,7 +149,9 @@ impl Serving {
 
     /// Until a completion comes, or the end, or the time has passed.
     fn sleep(&self, timeout: Option<Duration>) -> Result<()> {
-        let Some(completions) = self.line.queue_pair.receive_completions().descriptor() else { return Ok(()) };
+        let Some(completions) = self.line.queue_pair.receive_completions().descriptor() else {
+            return Ok(());
+        };
         // SAFETY: the queue's own descriptor, open as long as the line.
         let completions = unsafe { BorrowedFd::borrow_raw(completions) };
         let mut waited = [

@@ -35,8 +35,7 @@ impl Scratch {
         let bytes = MESSAGES + u64::from(messages) * u64::from(MESSAGE_BYTES);
         let pages = Arc::new(Pages::new(bytes)?);
         let none = |_, _| Err(crate::error::VerbsError::NoAdapter.into());
-        let source =
-            Source { address: pages.address(), bytes, placement: Placement::Host, dma_buf: &none };
+        let source = Source { address: pages.address(), bytes, placement: Placement::Host, dma_buf: &none };
         let keeper = Arc::clone(&pages);
         // SAFETY: the pages stay as long as the keeper is kept.
         let region = unsafe { Region::register(adapter.domain(), &source, keeper) }?;
@@ -70,9 +69,8 @@ impl Scratch {
 
     /// A message that has arrived.
     pub(super) fn message(&self, index: u64) -> [u64; 3] {
-        [0, 8, 16].map(|part| {
-            self.word(MESSAGES + index * u64::from(MESSAGE_BYTES) + part).load(Ordering::Acquire)
-        })
+        [0, 8, 16]
+            .map(|part| self.word(MESSAGES + index * u64::from(MESSAGE_BYTES) + part).load(Ordering::Acquire))
     }
 
     fn word(&self, offset: u64) -> &AtomicU64 {

@@ -41,7 +41,8 @@ mod tests {
     #[test]
     fn every_value_arrives_whole() {
         const EDGE: u64 = 1 << 32;
-        let edges = [0, 1, 5, EDGE - 2, EDGE - 1, EDGE, EDGE + 1, 7 * EDGE - 1, 7 * EDGE, u64::MAX - 1, u64::MAX];
+        let edges =
+            [0, 1, 5, EDGE - 2, EDGE - 1, EDGE, EDGE + 1, 7 * EDGE - 1, 7 * EDGE, u64::MAX - 1, u64::MAX];
         for known in edges {
             for value in edges {
                 assert_eq!(through(Some(known), value), value, "{known:#x} to {value:#x}");

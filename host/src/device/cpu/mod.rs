@@ -94,6 +94,18 @@ impl Driver for CpuDriver {
         Ok(Arc::new(stream::CpuStream::new(self.capacity)?))
     }
 
+    fn bind_thread(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_bound_to_thread(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn relax_capture(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn load(&self, source: &ModuleSource) -> Result<Arc<dyn DriverModule>> {
         Ok(Arc::new(CpuModule { name: source.name, kernels: source.kernels, capacity: self.capacity }))
     }

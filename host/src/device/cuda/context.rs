@@ -4,7 +4,9 @@ use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::sync::Mutex;
 
-use cust::sys::{CUcontext, CUdevice, CUdevice_attribute as Attribute, CUmodule};
+use cust::sys::{
+    CUcontext, CUdevice, CUdevice_attribute as Attribute, CUmodule, CUstreamCaptureMode as CaptureMode,
+};
 
 use super::failure::Failure;
 use super::late::Late;
@@ -84,6 +86,22 @@ impl Context {
             unsafe { call!(cuCtxPushCurrent_v2(self.raw)) }.map_err(make_current)?;
         }
         Ok(Current { pushed, context: PhantomData })
+    }
+
+    /// Makes the context current on the calling thread for good. Not pushed: whatever the thread calls later finds it.
+    pub(super) fn bind_thread(&self) -> Result<()> {
+        // SAFETY: the context is retained until `self` is dropped; the thread that is bound to a device keeps the device.
+        unsafe { call!(cuCtxSetCurrent(self.raw)) }
+            .map_err(|failure| failure.during("make the GPU the thread's own"))
+    }
+
+    /// Whether the context is current on the calling thread.
+    pub(super) fn is_bound_to_thread(&self) -> Result<bool> {
+        let mut now = std::ptr::null_mut();
+        // SAFETY: `now` is a live place for the result.
+        unsafe { call!(cuCtxGetCurrent(&mut now)) }
+            .map_err(|failure| failure.during("ask for the thread's GPU"))?;
+        Ok(now == self.raw)
     }
 
     /// The device's handle.
@@ -187,6 +205,16 @@ pub(super) fn warn_on_failure(operation: &str, result: std::result::Result<(), F
     if let Err(failure) = result {
         tracing::warn!("{}", failure.during(operation));
     }
+}
+
+/// Lets the calling thread make calls that a capture elsewhere would forbid. The mode is the thread's own: no capture that
+/// another thread has begun is changed by it.
+pub(super) fn relax_capture() -> Result<()> {
+    let mut mode = CaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+    // SAFETY: `mode` is a live place that holds the new mode and takes the old one, which is one of the `enum`'s: it has not
+    // grown since CUDA 10.1.
+    unsafe { call!(cuThreadExchangeStreamCaptureMode(&mut mode)) }
+        .map_err(|failure| failure.during("relax the thread's stream-capture mode"))
 }
 
 /// Starts the driver.

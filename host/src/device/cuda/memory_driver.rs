@@ -105,8 +105,10 @@ impl MemoryDriver for CudaDevice {
         let place = (&raw mut file).cast();
         let late = self.context.late();
         // SAFETY: for this kind the driver writes an `int` to the place given, and this is a live one; it checks the range.
-        unsafe { late.mem_get_handle_for_address_range(place, range.address, range.bytes as usize, DMA_BUF, 0) }
-            .map_err(|failure| failure.during("make a DMA-BUF of GPU memory"))?;
+        unsafe {
+            late.mem_get_handle_for_address_range(place, range.address, range.bytes as usize, DMA_BUF, 0)
+        }
+        .map_err(|failure| failure.during("make a DMA-BUF of GPU memory"))?;
         // SAFETY: the driver gave a new descriptor, which nobody else has.
         Ok(unsafe { OwnedFd::from_raw_fd(file) })
     }

@@ -80,6 +80,18 @@ impl Driver for CudaDevice {
         Ok(Arc::new(CudaStream::new(Arc::clone(&self.context))?))
     }
 
+    fn bind_thread(&self) -> Result<()> {
+        self.context.bind_thread()
+    }
+
+    fn is_bound_to_thread(&self) -> Result<bool> {
+        self.context.is_bound_to_thread()
+    }
+
+    fn relax_capture(&self) -> Result<()> {
+        context::relax_capture()
+    }
+
     fn load(&self, source: &ModuleSource) -> Result<Arc<dyn DriverModule>> {
         // Held while the driver compiles: whoever wants the same module meanwhile waits for it instead of doing it again.
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);

@@ -257,6 +257,18 @@ impl Driver for MockDriver {
         Err(no("stream"))
     }
 
+    fn bind_thread(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_bound_to_thread(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn relax_capture(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn load(&self, _source: &ModuleSource) -> Result<Arc<dyn DriverModule>> {
         Err(no("load"))
     }

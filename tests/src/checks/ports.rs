@@ -1,0 +1,163 @@
+//! Port channels between ranks that share the device, each a thread with a proxy of its own.
+
+use std::sync::Arc;
+use std::thread;
+
+use warpwire::abi::{ChannelId, MemoryId, Rank, RankTable};
+use warpwire::bootstrap::{LocalBootstrap, Tag};
+use warpwire::communicator::Communicator;
+use warpwire::connection::EndpointConfig;
+use warpwire::device::{Buffer, Device, Function, LaunchConfig, Stream};
+use warpwire::kernel::Kernel;
+use warpwire::memory::Transports;
+use warpwire::proxy::{PortChannel, ProxyOptions, ProxyService};
+use warpwire_kernels::port::{PortAllGather, PortAllGatherArgs, PortPeer, PortPingPong, PortPingPongArgs};
+
+use super::rig::{LONG, function};
+use crate::bytes::bytes;
+
+/// One rank, with a port to every other.
+struct Ports {
+    communicator: Communicator,
+    service: ProxyService,
+    /// By rank; none to itself.
+    channels: Vec<Option<PortChannel>>,
+    buffer: Buffer<u8>,
+    /// Each rank's buffer, by rank.
+    memories: Vec<MemoryId>,
+    stream: Stream,
+}
+
+impl Ports {
+    fn new(communicator: Communicator, len: usize) -> Self {
+        let own = communicator.rank();
+        let service =
+            ProxyService::new(communicator.device(), own, ProxyOptions { fifo_capacity: 16 }).unwrap();
+        let buffer = communicator.device().allocate_shareable(len).unwrap();
+        let registered = communicator.register_memory(&buffer, Transports::CUDA_IPC).unwrap();
+        let all = communicator.all_gather_memory(&registered).unwrap();
+        let memories = all.iter().map(|memory| service.add_memory(memory).unwrap()).collect();
+        let port = |peer: Rank| {
+            let mut connecting = communicator.connect(EndpointConfig::CudaIpc, peer, Tag(1)).unwrap();
+            let connection = connecting.wait(LONG).unwrap();
+            let mut building = communicator.build_semaphore(&connection, Tag(2)).unwrap();
+            service.add_port(building.wait(LONG).unwrap(), ChannelId(peer.0)).unwrap()
+        };
+        let ranks = (0..communicator.size() as u32).map(Rank);
+        let channels = ranks.map(|peer| (peer != own).then(|| port(peer))).collect();
+        let stream = communicator.context().stream().unwrap();
+        service.watch(&stream);
+        service.start().unwrap();
+        Self { communicator, service, channels, buffer, memories, stream }
+    }
+
+    fn own(&self) -> Rank {
+        self.communicator.rank()
+    }
+
+    fn memory(&self, rank: Rank) -> MemoryId {
+        self.memories[rank.0 as usize]
+    }
+
+    fn channel(&self, peer: Rank) -> &PortChannel {
+        self.channels[peer.0 as usize].as_ref().unwrap()
+    }
+
+    /// Launches when every rank has come so far, and waits.
+    fn run<K: Kernel>(&self, kernel: &Function<K>, threads: u32, args: K::Args) {
+        let config = self.communicator.concurrent(LaunchConfig::new(1, threads));
+        self.communicator.barrier().unwrap();
+        // SAFETY: the service, the buffers and the board outlive the launch, which is waited for.
+        unsafe { self.stream.launch(kernel, config, args) }.unwrap();
+        if let Err(error) = self.stream.synchronize() {
+            panic!("{error}; the proxy: {:?}", self.service.health());
+        }
+    }
+
+    fn end(self) {
+        self.communicator.barrier().unwrap();
+        self.service.stop(LONG).unwrap();
+    }
+}
+
+/// Runs `ranks` ranks on the device.
+fn each(device: &Device, ranks: usize, run: impl Fn(Communicator) + Sync) {
+    let run = &run;
+    thread::scope(|scope| {
+        for bootstrap in LocalBootstrap::group(ranks).unwrap() {
+            scope.spawn(move || run(Communicator::new(Arc::new(bootstrap), device).unwrap()));
+        }
+    });
+}
+
+/// Messages to and fro, with a flush each and without, and every word of each looked at.
+pub fn messages_bounce_through_ports(device: &Device) {
+    const LEN: usize = 64 << 10;
+    let kernel = &function::<PortPingPong>(device);
+    each(device, 2, |communicator| {
+        let ports = Ports::new(communicator, 2 * LEN);
+        let (own, peer) = (ports.own(), Rank(1 - ports.own().0));
+        let wrong = device.allocate::<u32>(1).unwrap();
+        for (flush, threads, bytes, rounds) in [(1, 32, 4, 50), (1, 256, LEN, 20), (0, 64, 4100, 50)] {
+            let args = PortPingPongArgs {
+                channel: ports.channel(peer).handle(ports.memory(peer), ports.memory(own)).unwrap(),
+                policy: ports.stream.policy(own, LONG),
+                // The outbox, then the inbox.
+                outbox: ports.buffer.address().cast(),
+                inbox: ports.buffer.address().add(LEN as u64).cast(),
+                inbox_offset: LEN as u64,
+                wrong: wrong.address(),
+                bytes: bytes as u64,
+                end: own.0,
+                rounds,
+                flush,
+                reserved: 0,
+            };
+            ports.run(kernel, threads, args);
+            assert_eq!(wrong.read().unwrap(), [0], "{own:?}: {bytes} bytes");
+        }
+        ports.end();
+    });
+}
+
+/// Every rank's bytes come to every rank, in sizes that do not divide.
+pub fn all_gather_through_ports(device: &Device) {
+    const MOST: usize = 100_003;
+    let kernel = &function::<PortAllGather>(device);
+    for ranks in [2, 4] {
+        each(device, ranks, |communicator| {
+            let ports = Ports::new(communicator, MOST * ranks);
+            let own = ports.own();
+            let peer = |rank: u32| match &ports.channels[rank as usize] {
+                Some(channel) => {
+                    PortPeer::of(channel.handle(ports.memory(Rank(rank)), ports.memory(own)).unwrap())
+                }
+                None => PortPeer::default(),
+            };
+            let peers: Vec<PortPeer> = (0..ranks as u32).map(peer).collect();
+            let fifo = ports.channels.iter().flatten().next().unwrap().base_handle().fifo;
+            for (round, len) in [1, 4096, MOST, 13].into_iter().enumerate() {
+                let given = |rank: usize| bytes((round * ranks + rank) as u64, len);
+                ports.buffer.fill_bytes(0xA5).unwrap();
+                ports.buffer.write_at(own.0 as usize * len, &given(own.0 as usize)).unwrap();
+                let args = PortAllGatherArgs {
+                    fifo,
+                    policy: ports.stream.policy(own, LONG),
+                    peers: RankTable::new(&peers).unwrap(),
+                    bytes: len as u64,
+                    source: ports.memory(own),
+                    rank: own.0,
+                    ranks: ranks as u32,
+                    reserved: 0,
+                };
+                ports.run(kernel, 32, args);
+                let mut expected: Vec<u8> = (0..ranks).flat_map(given).collect();
+                expected.resize(MOST * ranks, 0xA5);
+                assert!(ports.buffer.read().unwrap() == expected, "{own:?} of {ranks}, {len} bytes");
+                // Nobody's buffer is filled anew before all have looked.
+                ports.communicator.barrier().unwrap();
+            }
+            ports.end();
+        });
+    }
+}
