@@ -16,12 +16,15 @@ use crate::error::{Error, Result, VerbsError};
 pub(super) fn names() -> Result<Vec<String>> {
     let verbs = match Verbs::load() {
         Ok(verbs) => verbs,
-        Err(Error::Verbs(VerbsError::NoLibrary { .. })) if crate::env::verbs_library()?.is_none() => {
-            return Ok(vec![]);
-        }
+        Err(error) if is_absence(&error, crate::env::verbs_library()?.as_deref()) => return Ok(vec![]),
         Err(error) => return Err(error),
     };
     Ok(List::new(verbs)?.devices().map(|device| verbs.name_of(device)).collect())
+}
+
+/// Whether an error says only that this machine has no library, and none was asked for.
+fn is_absence(error: &Error, asked: Option<&str>) -> bool {
+    matches!(error, Error::Verbs(VerbsError::NoLibrary { .. })) && asked.is_none()
 }
 
 /// An open adapter.
@@ -242,5 +245,19 @@ impl Drop for List {
             // SAFETY: the library's own list, freed once.
             unsafe { (self.verbs.free_device_list)(self.first) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_library_is_no_adapters_unless_one_was_asked_for() {
+        let none = Error::Verbs(VerbsError::NoLibrary { tried: vec![] });
+        assert!(is_absence(&none, None));
+        assert!(!is_absence(&none, Some("/nowhere/libibverbs.so.1")));
+        let wrong = VerbsError::NoSymbol { library: "libc.so.6".to_owned(), symbol: "ibv_open_device" };
+        assert!(!is_absence(&Error::Verbs(wrong), None));
     }
 }

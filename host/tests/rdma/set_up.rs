@@ -47,23 +47,20 @@ fn two_hundred_connections_leave_nothing_behind() {
 }
 
 pub fn many_connections(rank: &Rank) {
-    let token = rank.buffer::<u64>(1);
-    let own = rank.register(&token);
+    let tokens = rank.buffer::<u64>(200);
+    let own = rank.register(&tokens);
     let to = rank.exchange(&own, rank.other(), 1);
     let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
     let mut before = None;
     for round in 0..200u64 {
         let connection = rank.connect(MODES[round as usize % 2], rank.other(), 2);
-        connection.update(&to, 0, round + 1).unwrap();
+        // A word of its own: a connection takes its words for 0 in the beginning.
+        connection.update(&to, round * 8, round + 1).unwrap();
         connection.flush(LONG).unwrap();
-        wait_for(word(&token, 0), round + 1);
+        wait_for(word(&tokens, round), round + 1);
         // Neither end may go while the other's signal is under way.
         rank.barrier();
         drop(connection);
-        // The word holds what it held: the next connection begins from 0.
-        rank.barrier();
-        word(&token, 0).store(0, std::sync::atomic::Ordering::SeqCst);
-        rank.barrier();
         if round == 1 {
             before = Some(descriptors());
         }

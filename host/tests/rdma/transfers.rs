@@ -103,7 +103,7 @@ fn a_shallow_queue_takes_any_number_of_requests() {
 /// Far more requests than the queue holds, and signals than the peer has receives: whoever asks waits for room, and nothing
 /// is lost.
 pub fn shallow_queue(rank: &Rank) {
-    const COUNT: u64 = 3_000;
+    const COUNT: u64 = 1_000;
     for (tag, mode) in (1..).zip(MODES) {
         let config =
             InfiniBandConfig { mode: Some(mode), queue_depth: 4, signal_depth: 4, ..Default::default() };
@@ -133,7 +133,7 @@ fn channels_at_once_do_not_disturb_each_other() {
 
 /// Eight connections, each with a queue pair, a thread and memory of its own.
 pub fn channels_at_once(rank: &Rank) {
-    const COUNT: u64 = 400;
+    const COUNT: u64 = 200;
     for (tag, mode) in (1..).zip(MODES) {
         let channels: Vec<_> = (0..8)
             .map(|channel| {

@@ -27,7 +27,7 @@ fn part() -> Part {
 #[test]
 fn a_handle_has_its_bytes() {
     let bytes = SharedHandle::new(part()).to_bytes().unwrap();
-    let mut expected = b"WWMH\x01\x00\x01\x00\x69\x00\x00\x00".to_vec();
+    let mut expected = b"WWMH\x02\x00\x01\x00\x69\x00\x00\x00".to_vec();
     let mut body = HostId::named("node0").as_bytes().to_vec();
     body.extend([0x33; 16]);
     body.extend([0x11; 16]);
