@@ -2,6 +2,8 @@
 
 mod known;
 mod machine;
+#[cfg(feature = "ib")]
+pub(crate) mod numa;
 mod place;
 mod value;
 
@@ -12,6 +14,8 @@ use crate::error::{Error, HandleKind, Result};
 
 pub use machine::HostId;
 pub(crate) use place::{Place, place, place_variables};
+#[cfg(feature = "ib")]
+use value::switch;
 use value::{number, text};
 
 /// How many GPU threads the CPU devices of this process hold at once, all together.
@@ -26,12 +30,30 @@ const SOCKET_FAMILY: &str = "WARPWIRE_SOCKET_FAMILY";
 const HOST_ID: &str = "WARPWIRE_HOST_ID";
 /// The kind of handle that memory is shared by.
 const HANDLE_TYPE: &str = "WARPWIRE_HANDLE_TYPE";
+/// Which library libibverbs is.
+#[cfg(feature = "ib")]
+const IBV_SO: &str = "WARPWIRE_IBV_SO";
+/// The RDMA adapters, by GPU.
+#[cfg(feature = "ib")]
+const HCA_DEVICES: &str = "WARPWIRE_HCA_DEVICES";
+/// The row of a port's table of GIDs.
+#[cfg(feature = "ib")]
+const IB_GID_INDEX: &str = "WARPWIRE_IB_GID_INDEX";
+/// How InfiniBand connections signal.
+#[cfg(feature = "ib")]
+const IBV_MODE: &str = "WARPWIRE_IBV_MODE";
+/// Whether GPU memory is never mapped for the host.
+#[cfg(feature = "ib")]
+const FORCE_DISABLE_GDR: &str = "WARPWIRE_FORCE_DISABLE_GDR";
 /// CUDA's own: how many hardware queues its streams are spread over.
 #[cfg(feature = "cuda")]
 const CUDA_CONNECTIONS: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
 
 /// The longest that a name may be.
 const LONGEST_NAME: usize = 256;
+/// The longest that a path, or a list of names, may be.
+#[cfg(feature = "ib")]
+const LONGEST_PATH: usize = 4096;
 const DAY_SECONDS: u32 = 86_400;
 
 /// `WARPWIRE_CPU_THREADS`, where it is set: 1,024 to `most`.
@@ -99,6 +121,44 @@ fn kind_of_handle(name: &'static str, value: &str) -> Result<Option<HandleKind>>
         }),
         kind => Ok(kind),
     }
+}
+
+/// `WARPWIRE_IBV_SO`, where it is set: a name or a path for the loader.
+#[cfg(feature = "ib")]
+pub(crate) fn verbs_library() -> Result<Option<String>> {
+    read(IBV_SO, |name, value| text(name, value, LONGEST_PATH))
+}
+
+/// `WARPWIRE_HCA_DEVICES`, where it is set: names separated by commas.
+#[cfg(feature = "ib")]
+pub(crate) fn hca_devices() -> Result<Option<String>> {
+    read(HCA_DEVICES, |name, value| text(name, value, LONGEST_PATH))
+}
+
+/// `WARPWIRE_IB_GID_INDEX`, where it is set: a table has at most 256 rows.
+#[cfg(feature = "ib")]
+pub(crate) fn gid_index() -> Result<Option<u32>> {
+    read(IB_GID_INDEX, |name, value| number(name, value, &(0..=255)))
+}
+
+/// `WARPWIRE_IBV_MODE`, where it is set: whether signals are atomics.
+#[cfg(feature = "ib")]
+pub(crate) fn verbs_atomics() -> Result<Option<bool>> {
+    read(IBV_MODE, |name, value| match value.trim() {
+        "host" => Ok(true),
+        "host-no-atomic" => Ok(false),
+        _ => Err(Error::InvalidVariable {
+            name,
+            value: value.to_owned(),
+            expected: "\"host\" or \"host-no-atomic\"".to_owned(),
+        }),
+    })
+}
+
+/// `WARPWIRE_FORCE_DISABLE_GDR`: whether GPU memory is never mapped for the host.
+#[cfg(feature = "ib")]
+pub(crate) fn gdr_is_disabled() -> Result<bool> {
+    Ok(read(FORCE_DISABLE_GDR, switch)?.unwrap_or(false))
 }
 
 /// `CUDA_DEVICE_MAX_CONNECTIONS`, where it is set: 1 to 32. A program that puts more than 7 ranks on one GPU sets it to 32

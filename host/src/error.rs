@@ -8,6 +8,7 @@ mod handle_kind;
 mod kind;
 mod memory;
 mod proxy;
+mod verbs;
 mod words;
 
 use std::io;
@@ -22,6 +23,7 @@ pub use handle_kind::HandleKind;
 pub use kind::ErrorKind;
 pub use memory::{Attempts, MemoryError};
 pub use proxy::ProxyError;
+pub use verbs::VerbsError;
 pub use words::ThreadLimit;
 use words::{architectures, kind_words, outcome_words};
 
@@ -493,6 +495,10 @@ pub enum Error {
     /// A connection to a peer has failed, or did not end in time.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
+
+    /// RDMA.
+    #[error(transparent)]
+    Verbs(#[from] VerbsError),
 
     /// A FIFO or a proxy cannot be as asked for, or has failed.
     #[error(transparent)]

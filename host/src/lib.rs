@@ -2,7 +2,7 @@
 //!
 //! # Layers
 //!
-//! Each module imports only from those before it: [`error`], `monitor` < `env` < [`data_type`], [`device`], `hip`, `net` < [`memory`],
+//! Each module imports only from those before it: [`error`], `monitor` < `env` < [`data_type`], [`device`], `hip`, `net`, [`verbs`] < [`memory`],
 //! [`convert`] < [`connection`] < [`semaphore`], [`fifo`] < [`proxy`] < [`channel`] < [`communicator`] < [`collective`]. Of the
 //! device crate the host names only [`abi`], its half of the FIFO's protocol, the element
 //! types, the kernels' table, and the CPU half that runs them.
@@ -17,6 +17,7 @@ pub mod device;
 pub mod error;
 #[cfg(feature = "hip")]
 pub mod hip;
+pub mod verbs;
 
 pub mod bootstrap;
 

@@ -3,6 +3,7 @@
 mod build;
 mod driver;
 mod hardware;
+mod rdma;
 mod table;
 
 use crate::workspace;
@@ -17,7 +18,7 @@ pub fn run() -> Result<ExitCode> {
         ("Building", build::rows(&root)),
         ("NVIDIA", driver::rows(&root)),
         ("AMD", hardware::amd()),
-        ("InfiniBand", hardware::infiniband()),
+        ("InfiniBand", rdma::rows()),
         ("Virtual machines", hardware::virtualisation()),
     ];
     for (name, rows) in &sections {

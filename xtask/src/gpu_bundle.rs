@@ -1,6 +1,5 @@
 //! `cargo xtask gpu-bundle`: what a machine with a GPU and no compiler needs to run every check on it, in one folder.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -9,7 +8,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::bench::{Nvcc, baseline};
 use crate::spinner::Spinner;
-use crate::{cuda_link, workspace};
+use crate::verbs_build::Environment;
+use crate::{cuda_link, executables, workspace};
 use warpwire_build::{Arch, Builder};
 
 /// Where the bundle goes, and what may be installed for it.
@@ -69,30 +69,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 /// Builds with cargo in release, and gives the programs that came of it.
 fn executables(arguments: &[&str]) -> Result<Vec<PathBuf>> {
-    let cargo: OsString = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(arguments).args([
-        "--release",
-        "--message-format=json-render-diagnostics",
-        "--manifest-path",
-    ]);
-    command.arg(workspace::root().join("Cargo.toml")).stderr(std::process::Stdio::inherit());
-    let output = command.output().context("cannot run cargo")?;
-    if !output.status.success() {
-        bail!("cargo {} failed", arguments.join(" "));
-    }
-    let text = String::from_utf8(output.stdout).context("cargo's messages are no UTF-8")?;
-    let messages = text.lines().map(serde_json::from_str::<serde_json::Value>);
-    // A package's programs are built with its tests: they are not asked for.
-    let tests = arguments.contains(&"test");
-    let executable = |message: serde_json::Value| {
-        let wanted = !tests || message["target"]["kind"][0] == "test";
-        message["executable"].as_str().filter(|_| wanted).map(PathBuf::from)
-    };
-    messages
-        .filter_map(|message| message.map(executable).transpose())
-        .collect::<Result<_, _>>()
-        .context("cargo's messages")
+    executables::of(&[arguments, &["--release"]].concat(), &Environment::default())
 }
 
 /// Copies a program without its symbols, which would be most of it.

@@ -5,13 +5,16 @@ mod build_hip;
 mod build_ptx;
 mod cuda_link;
 mod doctor;
+mod executables;
 mod gpu_bundle;
 mod layers;
 mod packages;
+mod rdma;
 mod runner;
 mod sass;
 mod spinner;
 mod test;
+mod verbs_build;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -44,6 +47,8 @@ enum Command {
     Doctor,
     /// Run everything that has to pass
     Test(test::Args),
+    /// Run the InfiniBand tests in virtual machines with a software adapter
+    TestRdma(rdma::Args),
     /// What continuous integration runs: test --install
     Ci,
     /// Check that imports go one way
@@ -63,6 +68,7 @@ fn main() -> ExitCode {
         Command::GpuBundle(args) => gpu_bundle::run(&args),
         Command::Doctor => doctor::run(),
         Command::Test(args) => test::run(&args),
+        Command::TestRdma(args) => rdma::run(&args),
         Command::Ci => test::run(&test::Args::ci()),
         Command::Layers => layers::run(),
         Command::CudaLink(args) => cuda_link::run(&args),

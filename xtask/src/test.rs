@@ -6,7 +6,7 @@ mod dynamic;
 mod steps;
 
 use anyhow::{Result, bail};
-use count::Counts;
+pub use count::{Counter, Counts};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 

@@ -8,6 +8,9 @@ use warpwire_device::abi::Rank;
 
 use super::cuda_ipc::CudaIpcEndpoint;
 use super::ethernet::EthernetEndpoint;
+use super::infiniband::InfiniBandConfig;
+#[cfg(feature = "ib")]
+use super::infiniband::InfiniBandEndpoint;
 use super::link::{Link, Transport};
 use super::site::Site;
 use crate::device::Device;
@@ -22,6 +25,8 @@ pub enum EndpointConfig {
     CudaIpc,
     /// By TCP: to any host, without mapping anything.
     Ethernet,
+    /// By RDMA: the peer is anywhere that this rank's adapter reaches.
+    InfiniBand(InfiniBandConfig),
 }
 
 impl EndpointConfig {
@@ -31,6 +36,7 @@ impl EndpointConfig {
         match self {
             Self::CudaIpc => Transport::CudaIpc,
             Self::Ethernet => Transport::Ethernet,
+            Self::InfiniBand(_) => Transport::InfiniBand,
         }
     }
 
@@ -39,6 +45,10 @@ impl EndpointConfig {
         match self {
             Self::CudaIpc => Ok(Box::new(CudaIpcEndpoint::new(device, here))),
             Self::Ethernet => Ok(Box::new(EthernetEndpoint::new(device)?)),
+            #[cfg(feature = "ib")]
+            Self::InfiniBand(config) => Ok(Box::new(InfiniBandEndpoint::new(device, config)?)),
+            #[cfg(not(feature = "ib"))]
+            Self::InfiniBand(_) => Err(crate::error::VerbsError::Disabled.into()),
         }
     }
 }

@@ -36,7 +36,8 @@ impl Transport {
     pub fn registration(self) -> Transports {
         match self {
             Self::CudaIpc => Transports::CUDA_IPC,
-            Self::InfiniBand | Self::Ethernet => Transports::ETHERNET,
+            Self::InfiniBand => Transports::INFINIBAND,
+            Self::Ethernet => Transports::ETHERNET,
         }
     }
 }

@@ -31,6 +31,8 @@ pub struct Properties {
     pub name: String,
     /// Its kind.
     pub kind: DeviceKind,
+    /// A GPU's number in this process; 0 for the CPU device. Two processes may number one GPU differently.
+    pub ordinal: u32,
     /// Which of all devices it is: equal on two ranks that share it.
     pub uuid: DeviceUuid,
     /// Where a GPU is plugged in.

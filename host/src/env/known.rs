@@ -6,7 +6,7 @@ use std::sync::Once;
 const PREFIX: &str = "WARPWIRE_";
 
 /// Every variable of the project, those of its build included.
-const KNOWN: [&str; 16] = [
+const KNOWN: [&str; 24] = [
     super::CPU_THREADS,
     super::BOOTSTRAP_TIMEOUT,
     super::SOCKET_IFNAME,
@@ -17,8 +17,16 @@ const KNOWN: [&str; 16] = [
     super::place::ROOT,
     super::place::SECRET,
     "WARPWIRE_CHECK_PTX",
+    "WARPWIRE_DISABLE_IB_TESTS",
+    "WARPWIRE_FORCE_DISABLE_GDR",
     "WARPWIRE_HANDLE_TYPE",
+    "WARPWIRE_HCA_DEVICES",
+    "WARPWIRE_IBV_MODE",
+    "WARPWIRE_IBV_SO",
+    "WARPWIRE_IB_GID_INDEX",
     "WARPWIRE_PTXAS",
+    "WARPWIRE_RDMA_TEST_HOST",
+    "WARPWIRE_RDMA_TEST_LINK",
     "WARPWIRE_REQUIRE_GPU",
     "WARPWIRE_REQUIRE_PTX",
     "WARPWIRE_RUSTC",

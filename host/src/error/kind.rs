@@ -77,6 +77,7 @@ impl Error {
             }
             Self::Bootstrap(error) => error.kind(),
             Self::Connection(error) => error.kind(),
+            Self::Verbs(error) => error.kind(),
             Self::Proxy(error) => error.kind(),
             Self::Communicator(error) => error.kind(),
             Self::DataType(error) => error.kind(),

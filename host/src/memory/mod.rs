@@ -16,7 +16,7 @@
 //! by fabric handles alone; give them different `WARPWIRE_HOST_ID`s.
 //!
 //! Layers: `identity`, `wire`, `message`, `socket` < `handle`, `export`, `service`, `claim` < `mapping` < `import` <
-//! `shareable`, `region` < `registered`, `multicast` < `token_pool`.
+//! `shareable`, `region`, `rdma` < `registered`, `multicast` < `token_pool`.
 
 mod claim;
 mod export;
@@ -28,6 +28,7 @@ mod message;
 mod multicast;
 mod peer_access;
 mod query;
+mod rdma;
 mod region;
 mod registered;
 mod service;
@@ -47,6 +48,10 @@ pub(crate) use identity::process as process_id;
 pub use multicast::{Multicast, MulticastBinding, MulticastMapping, SharedMulticast};
 pub use peer_access::PeerAccess;
 pub use query::{allocation_of, gpu_memset, gpu_memset_async, is_cu_mem_map_allocated, is_nvls_supported};
+#[cfg(feature = "ib")]
+pub(crate) use rdma::Owned;
+#[cfg(feature = "ib")]
+pub(crate) use registered::MemoryIdentity;
 pub(crate) use region::Region;
 pub use registered::{RegisteredMemory, Transports};
 pub use shareable::Shareable;

@@ -11,7 +11,7 @@ pub struct Counts {
 }
 
 /// What the name of a test binary's source says of the kind of its tests; the first match counts.
-const KINDS: [(&str, &str); 16] = [
+const KINDS: [(&str, &str); 17] = [
     ("loom", "loom models"),
     ("prop", "property"),
     ("golden", "golden PTX"),
@@ -22,6 +22,7 @@ const KINDS: [(&str, &str); 16] = [
     ("gpu", "GPU"),
     ("cuda", "GPU"),
     ("multi", "multi-process"),
+    ("rdma", "RDMA"),
     // The host crate's own: each launches kernels on the CPU device.
     ("cpu", "CPU device"),
     ("blocks", "CPU device"),

@@ -2,9 +2,11 @@
 
 use super::cargo::{all, cargo, counted, verdict};
 use super::{Context, Outcome, Step, dynamic};
-use crate::{build_ptx, cuda_link, layers, packages, workspace};
+use crate::spinner::Spinner;
+use crate::{build_ptx, cuda_link, layers, packages, rdma as machines, verbs_build, workspace};
 use anyhow::Result;
 use std::process::ExitCode;
+use warpwire_build::toolchain;
 
 /// Every step.
 pub const ALL: &[Step] = &[
@@ -17,6 +19,11 @@ pub const ALL: &[Step] = &[
         name: "test",
         about: "unit, doc, property, loom, golden, compile-fail and CPU-device tests",
         run: test,
+    },
+    Step {
+        name: "rdma",
+        about: "InfiniBand tests on a software adapter, in one machine and in two",
+        run: rdma,
     },
     Step { name: "thread", about: "ThreadSanitizer", run: dynamic::thread },
     Step { name: "memory", about: "AddressSanitizer, or valgrind", run: dynamic::memory },
@@ -52,10 +59,28 @@ fn clippy(context: &Context) -> Result<Outcome> {
         }
         Err(error) => println!("without the feature cuda: {error:#}"),
     }
+    let verbs = provide_verbs(context.install);
+    match &verbs {
+        Ok(_) => {
+            combinations.push(vec!["--package", "warpwire", "--all-targets", "--features", "warpwire/ib"])
+        }
+        Err(error) => println!("without the feature ib: {error:#}"),
+    }
+    let verbs = verbs.unwrap_or_default();
     all(combinations.iter().map(|combination| {
         let arguments = [&["clippy"], &combination[..], &["--", "-D", "warnings"]].concat();
-        verdict(&mut cargo(&arguments))
+        let mut command = cargo(&arguments);
+        // Of no account where the feature is off.
+        verbs.apply(&mut command);
+        verdict(&mut command)
     }))
+}
+
+fn provide_verbs(install: bool) -> Result<verbs_build::Environment> {
+    let spinner = Spinner::new();
+    let provided = verbs_build::provide(&toolchain::tools_folder(&workspace::root()), install, &spinner);
+    spinner.clear();
+    provided
 }
 
 fn doc(_: &Context) -> Result<Outcome> {
@@ -74,6 +99,15 @@ fn ptx(context: &Context) -> Result<Outcome> {
 
 fn test(_: &Context) -> Result<Outcome> {
     counted(&mut cargo(&["test", "--workspace"]))
+}
+
+fn rdma(context: &Context) -> Result<Outcome> {
+    match machines::provide(context.install) {
+        Ok(prepared) => machines::step(&prepared).map(Outcome::Passed),
+        // Nothing is brought unasked, and CI asks: there a lack is a failure.
+        Err(missing) if !context.install => Ok(Outcome::Skipped(format!("{missing:#}"))),
+        Err(missing) => Err(missing),
+    }
 }
 
 fn deny(_: &Context) -> Result<Outcome> {

@@ -24,6 +24,7 @@ mod stream;
 use std::any::Any;
 use std::io;
 use std::num::NonZero;
+use std::os::fd::OwnedFd;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -62,6 +63,7 @@ pub(super) fn open() -> Result<Arc<dyn Driver>> {
     let properties = Properties {
         name: format!("CPU device {}", OPENED.fetch_add(1, Ordering::Relaxed)),
         kind: DeviceKind::Cpu,
+        ordinal: 0,
         uuid: DeviceUuid::new(uuid),
         pci: None,
         compute_capability: None,
@@ -162,6 +164,16 @@ impl MemoryDriver for CpuDriver {
 
     fn is_virtual(&self, address: u64) -> bool {
         memory::range_of(address).is_some_and(|(_, kind)| kind == MemoryKind::Virtual)
+    }
+
+    fn dma_buf(&self, _range: AddressRange) -> Result<OwnedFd> {
+        let (device, memory) = (self.properties.name.clone(), "DMA-BUF");
+        Err(Error::NoSuchMemory { device, memory, remedy: "its memory is the host's: register its pages" })
+    }
+
+    fn flush_adapter_writes(&self) -> Result<()> {
+        // The host's memory: what a completion says to have arrived is visible to whoever has seen the completion.
+        Ok(())
     }
 
     fn probe_handle(&self, kind: HandleKind) -> Result<()> {

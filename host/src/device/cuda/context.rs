@@ -255,6 +255,7 @@ fn properties(device: CUdevice, connections: u32, late: &Late) -> Result<Propert
     Ok(Properties {
         name: name(device)?,
         kind: DeviceKind::Cuda,
+        ordinal: u32::try_from(device).unwrap_or(0),
         uuid: uuid(device, late)?,
         pci: pci(device)?,
         compute_capability: Some(capability),

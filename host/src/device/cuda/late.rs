@@ -97,6 +97,12 @@ late! {
     mem_get_allocation_granularity = "cuMemGetAllocationGranularity"(
         granularity: *mut usize, properties: *const AllocationProperties, option: c_int
     );
+    /// A DMA-BUF of device memory (kind 1). CUDA 11.7.
+    mem_get_handle_for_address_range = "cuMemGetHandleForAddressRange"(
+        handle: *mut c_void, address: u64, bytes: usize, kind: c_int, flags: c_ulonglong
+    );
+    /// Waits for the writes of third-party devices. CUDA 11.3.
+    flush_gpu_direct_rdma_writes = "cuFlushGPUDirectRDMAWrites"(target: c_int, scope: c_int);
     /// Exports physical memory, or a multicast object.
     mem_export = "cuMemExportToShareableHandle"(shared: *mut c_void, handle: u64, kind: c_int, flags: c_ulonglong);
     /// Imports what was exported.

@@ -1,6 +1,8 @@
 //! The GPU's memory as the layers above see it.
 
 use std::any::Any;
+use std::ffi::c_int;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 use super::CudaDevice;
@@ -15,6 +17,13 @@ use crate::device::driver::{
 };
 use crate::device::{AddressRange, HandleKinds, MemoryInfo, MemoryKind};
 use crate::error::{Error, HandleKind, Result};
+
+/// `CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD`.
+const DMA_BUF: c_int = 1;
+/// `CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX`.
+const CURRENT_CONTEXT: c_int = 0;
+/// `CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER`.
+const TO_OWNER: c_int = 100;
 
 impl MemoryDriver for CudaDevice {
     fn allocate(&self, request: MemoryRequest) -> Result<Arc<dyn DriverMemory>> {
@@ -89,6 +98,27 @@ impl MemoryDriver for CudaDevice {
         let Ok(_current) = self.context.enter() else { return false };
         // The reference goes at once.
         Physical::retain(&self.context, address).is_ok()
+    }
+
+    fn dma_buf(&self, range: AddressRange) -> Result<OwnedFd> {
+        let _current = self.context.enter()?;
+        let mut file: c_int = -1;
+        let place = (&raw mut file).cast();
+        let late = self.context.late();
+        // SAFETY: for this kind the driver writes an `int` to the place given, and this is a live one; it checks the range.
+        unsafe {
+            late.mem_get_handle_for_address_range(place, range.address, range.bytes as usize, DMA_BUF, 0)
+        }
+        .map_err(|failure| failure.during("make a DMA-BUF of GPU memory"))?;
+        // SAFETY: the driver gave a new descriptor, which nobody else has.
+        Ok(unsafe { OwnedFd::from_raw_fd(file) })
+    }
+
+    fn flush_adapter_writes(&self) -> Result<()> {
+        let _current = self.context.enter()?;
+        // SAFETY: the context is current; the numbers are two of cuda.h's.
+        unsafe { self.context.late().flush_gpu_direct_rdma_writes(CURRENT_CONTEXT, TO_OWNER) }
+            .map_err(|failure| failure.during("wait for the writes of adapters"))
     }
 
     fn probe_handle(&self, kind: HandleKind) -> Result<()> {

@@ -59,6 +59,15 @@ pub(crate) trait MemoryDriver: Debug + Send + Sync {
     /// Whether an address lies in memory mapped through the virtual-memory API. Any number may be asked about.
     fn is_virtual(&self, address: u64) -> bool;
 
+    /// A DMA-BUF of some of this device's memory, in whole pages, by which an adapter reaches it without the host.
+    #[cfg_attr(not(feature = "ib"), allow(dead_code, reason = "RDMA alone makes use of it"))]
+    fn dma_buf(&self, range: AddressRange) -> Result<OwnedFd>;
+
+    /// Waits until what adapters have written to this device's memory so far is visible to its kernels. Where the device
+    /// cannot say, it answers so.
+    #[cfg_attr(not(feature = "ib"), allow(dead_code, reason = "RDMA alone makes use of it"))]
+    fn flush_adapter_writes(&self) -> Result<()>;
+
     /// Tries whether handles of this kind can be made, by making one. The caller remembers the answer.
     fn probe_handle(&self, kind: HandleKind) -> Result<()>;
 

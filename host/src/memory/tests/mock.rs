@@ -1,6 +1,7 @@
 //! A driver that has no memory, and counts what is made of it and let go.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,6 +42,7 @@ impl Record {
         let properties = Properties {
             name: "mock".to_owned(),
             kind: DeviceKind::Cpu,
+            ordinal: 0,
             uuid: DeviceUuid::new([0; 16]),
             pci: None,
             compute_capability: None,
@@ -198,6 +200,14 @@ impl MemoryDriver for MockDriver {
 
     fn is_virtual(&self, _address: u64) -> bool {
         false
+    }
+
+    fn dma_buf(&self, _range: AddressRange) -> Result<OwnedFd> {
+        Err(no("DMA-BUF"))
+    }
+
+    fn flush_adapter_writes(&self) -> Result<()> {
+        Ok(())
     }
 
     fn probe_handle(&self, kind: HandleKind) -> Result<()> {
