@@ -50,9 +50,9 @@ pub use peer_access::PeerAccess;
 pub use query::{allocation_of, gpu_memset, gpu_memset_async, is_cu_mem_map_allocated, is_nvls_supported};
 #[cfg(feature = "ib")]
 pub(crate) use rdma::Owned;
+pub(crate) use region::Region;
 #[cfg(feature = "ib")]
 pub(crate) use registered::MemoryIdentity;
-pub(crate) use region::Region;
 pub use registered::{RegisteredMemory, Transports};
 pub use shareable::Shareable;
 pub use token_pool::{Token, TokenPool};

@@ -143,7 +143,8 @@ impl RegisteredMemory {
         let address = buffer.address().cast();
         let list = || Region::list(buffer.device(), buffer.memory().0, address.address(), buffer.bytes());
         let region = transports.contains(Transports::ETHERNET).then(list).transpose()?;
-        let regions = adapter.map(|adapter| Regions::register(buffer, adapter)).transpose()?.unwrap_or_default();
+        let regions =
+            adapter.map(|adapter| Regions::register(buffer, adapter)).transpose()?.unwrap_or_default();
         let ways = Ways { region, regions };
         if transports.contains(Transports::CUDA_IPC) {
             let shareable = Shareable::of(buffer, HandleChoice::Auto)?;
@@ -210,7 +211,9 @@ impl RegisteredMemory {
     pub fn deserialize(device: &Device, bytes: &[u8]) -> Result<Self> {
         let body: Body = wire::open(Form::Registered, bytes)?;
         body.check().map_err(|reason| wire::malformed(Form::Registered, bytes.len(), reason.to_owned()))?;
-        let Some(part) = &body.part else { return Ok(Self::new(None, body, Ways::default(), Kept::Elsewhere)) };
+        let Some(part) = &body.part else {
+            return Ok(Self::new(None, body, Ways::default(), Kept::Elsewhere));
+        };
         let memory = import::memory(device, part)?;
         // SAFETY: `part` lies in the allocation (`Body::check`), which is mapped from there on as global memory.
         let mapped = Some(unsafe { Global::from_address(memory.address() + part.offset) });
