@@ -7,14 +7,15 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use warpwire::ErrorKind;
-use warpwire::abi::Rank;
+use warpwire::abi::{ChannelId, Global, InboundHandle, OutboundHandle, Rank, SemaphoreHandle};
 use warpwire::bootstrap::Tag;
 use warpwire::communicator::Communicator;
 use warpwire::connection::EndpointConfig;
-use warpwire::device::LaunchConfig;
+use warpwire::device::{LaunchConfig, builtin_module};
 use warpwire::error::CommunicatorError;
 use warpwire::memory::Transports;
+use warpwire::{Error, ErrorKind};
+use warpwire_kernels::ping_pong::{SemaphorePingPong, SemaphorePingPongArgs};
 
 use crate::exercises::memory;
 use crate::jobs::{LONG, connect, device, each, failure, other, with_bootstraps};
@@ -161,6 +162,40 @@ fn ranks_that_share_a_device_are_counted() {
         (communicator.ranks_on_device(), config.concurrent, config.elsewhere)
     });
     assert_eq!(counts, [(3, 3, 0), (3, 3, 0), (3, 3, 0), (1, 1, 0)]);
+    // More than the device holds with all ranks: refused, and nothing was launched.
+    with_bootstraps(&["here"; 3], |bootstrap| {
+        let communicator = Communicator::new(bootstrap, &shared).unwrap();
+        let stream = communicator.context().stream().unwrap();
+        let module = shared.load(builtin_module()).unwrap();
+        let function = module.function::<SemaphorePingPong>().unwrap();
+        let held = function.resident_blocks(1, 0).unwrap();
+        let config = communicator.concurrent(LaunchConfig::new(held / 3 + 1, 1));
+        let end = SemaphoreHandle {
+            inbound: InboundHandle {
+                token: Global::default(),
+                expected: Global::default(),
+                peer: Rank(0),
+                channel: ChannelId(0),
+            },
+            outbound: OutboundHandle { token: Global::default() },
+        };
+        let policy = stream.policy(communicator.rank(), LONG);
+        let args = SemaphorePingPongArgs {
+            ends: [end; 2],
+            policy,
+            first_end: 0,
+            rounds: 0,
+            relaxed: 0,
+            reserved: 0,
+        };
+        // SAFETY: it is refused.
+        let error = unsafe { stream.launch(&function, config, args) }.unwrap_err();
+        assert!(
+            matches!(error, Error::TooManyBlocks { concurrent: 3, limit, .. } if limit == held),
+            "{error}"
+        );
+        communicator.barrier().unwrap();
+    });
     let sites = each(2, |communicator| {
         assert_eq!(communicator.ranks_on_device(), 1);
         communicator.site(Rank(0)).unwrap().clone()

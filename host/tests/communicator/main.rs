@@ -13,6 +13,7 @@ mod exercises;
 mod failures;
 mod jobs;
 mod lending;
+mod port_threads;
 mod ports;
 mod processes;
 

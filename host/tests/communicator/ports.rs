@@ -2,38 +2,35 @@
 
 use std::time::Duration;
 
-use warpwire::abi::{ChannelId, MemoryId, Rank, RankTable, WaitError, WaitKind};
+use warpwire::Result;
+use warpwire::abi::{ChannelId, MemoryId, Rank, RankTable};
 use warpwire::bootstrap::Tag;
 use warpwire::communicator::Communicator;
 use warpwire::device::{Buffer, LaunchConfig, Stream, builtin_module};
 use warpwire::kernel::Kernel;
 use warpwire::memory::Transports;
 use warpwire::proxy::{PortChannel, ProxyOptions, ProxyService};
-use warpwire::{Error, Result};
 use warpwire_kernels::port::{
-    PortAllGather, PortAllGatherArgs, PortCall, PortPeer, PortPingPong, PortPingPongArgs, PortRequests,
-    PortRequestsArgs,
+    PortAllGather, PortAllGatherArgs, PortCall, PortPeer, PortPingPong, PortPingPongArgs, PortRequestsArgs,
 };
 
-use crate::jobs::{LONG, connect, each, other};
-use crate::process::Child;
-use crate::processes::start;
+use crate::jobs::{LONG, connect, other};
 
 /// A rank's service with a port to every other rank, one buffer, and a stream.
-struct Ports<'a> {
+pub struct Ports<'a> {
     communicator: &'a Communicator,
-    service: ProxyService,
+    pub service: ProxyService,
     /// By rank; none to itself.
     channels: Vec<Option<PortChannel>>,
     buffer: Buffer<u8>,
     /// The buffer of each rank, by rank.
     memories: Vec<MemoryId>,
-    stream: Stream,
+    pub stream: Stream,
 }
 
 impl<'a> Ports<'a> {
     /// Collective.
-    fn new(communicator: &'a Communicator, bytes: usize) -> Self {
+    pub fn new(communicator: &'a Communicator, bytes: usize) -> Self {
         let own = communicator.rank();
         // Few slots, so that requests wait for room as well.
         let options = ProxyOptions { fifo_capacity: 4 };
@@ -63,7 +60,7 @@ impl<'a> Ports<'a> {
         self.memories[rank.0 as usize]
     }
 
-    fn launch<K: Kernel>(&self, threads: u32, args: K::Args) -> Result<()> {
+    pub fn launch<K: Kernel>(&self, threads: u32, args: K::Args) -> Result<()> {
         let function = self.communicator.device().load(builtin_module()).unwrap().function::<K>().unwrap();
         let config = self.communicator.concurrent(LaunchConfig::new(1, threads));
         // SAFETY: the service, the buffers and the stream live until the stream is synchronized, below or by the caller.
@@ -71,7 +68,7 @@ impl<'a> Ports<'a> {
     }
 
     /// The arguments of one call of the channel to `peer`.
-    fn calls(&self, peer: Rank, call: PortCall, count: u32, timeout: Duration) -> PortRequestsArgs {
+    pub fn calls(&self, peer: Rank, call: PortCall, count: u32, timeout: Duration) -> PortRequestsArgs {
         PortRequestsArgs {
             channel: self
                 .channel(peer)
@@ -87,7 +84,7 @@ impl<'a> Ports<'a> {
     }
 
     /// Collective.
-    fn end(self) {
+    pub fn end(self) {
         self.communicator.barrier().unwrap();
         self.service.stop(LONG).unwrap();
     }
@@ -164,81 +161,4 @@ pub fn bounce(communicator: &Communicator) {
         communicator.barrier().unwrap();
     }
     ports.end();
-}
-
-/// A peer that does not signal is named, and the next round is right.
-fn miss_a_signal(communicator: &Communicator) {
-    let (own, peer) = (communicator.rank(), other(communicator));
-    let ports = Ports::new(communicator, 16);
-    if own == Rank(0) {
-        ports
-            .launch::<PortRequests>(1, ports.calls(peer, PortCall::Wait, 1, Duration::from_millis(50)))
-            .unwrap();
-        let error = ports.stream.synchronize().unwrap_err();
-        assert!(
-            matches!(
-                error,
-                Error::WaitFailed {
-                    outcome: WaitError::Timeout,
-                    kind: WaitKind::Semaphore,
-                    rank: Rank(0),
-                    peer: Rank(1),
-                    channel: ChannelId(41),
-                    ..
-                }
-            ),
-            "{error}"
-        );
-        ports.stream.reset().unwrap();
-    }
-    communicator.barrier().unwrap();
-    let call = if own == Rank(0) { PortCall::Wait } else { PortCall::Signal };
-    ports.launch::<PortRequests>(1, ports.calls(peer, call, 100, LONG)).unwrap();
-    ports.stream.synchronize().unwrap();
-    ports.service.health().unwrap();
-    ports.end();
-}
-
-/// Slots of semaphores that a service had come back when it is gone on both sides.
-#[test]
-fn a_service_gives_its_slots_back() {
-    each(2, |communicator| {
-        let ports = Ports::new(&communicator, 16);
-        let call = ports.calls(other(&communicator), PortCall::PutWithSignalAndFlush, 3, LONG);
-        ports.launch::<PortRequests>(2, call).unwrap();
-        ports.stream.synchronize().unwrap();
-        assert!(communicator.lent_slots() > 0);
-        ports.end();
-        communicator.barrier().unwrap();
-        let begun = std::time::Instant::now();
-        while communicator.lent_slots() > 0 {
-            assert!(begun.elapsed() < LONG, "{:?}", communicator.rank());
-        }
-        communicator.barrier().unwrap();
-    });
-}
-
-#[test]
-fn threads_gather_through_ports() {
-    for size in [2, 3, 5, 8] {
-        each(size, |communicator| gather(&communicator));
-    }
-}
-
-#[test]
-fn processes_gather_through_ports() {
-    for size in [2, 4, 8] {
-        start("gather through ports", size).into_iter().flatten().for_each(Child::end);
-    }
-}
-
-#[test]
-fn messages_bounce_through_ports() {
-    each(2, |communicator| bounce(&communicator));
-    start("bounce through ports", 2).into_iter().flatten().for_each(Child::end);
-}
-
-#[test]
-fn a_missing_signal_names_the_peer() {
-    each(2, |communicator| miss_a_signal(&communicator));
 }

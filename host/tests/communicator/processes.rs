@@ -17,8 +17,9 @@ use crate::jobs::{LONG, channel, connect, device};
 use crate::ports;
 use crate::process::{Child, command, hear_parent, tell_parent};
 
-/// The processes of a job, by rank, that each do `what`; none where this machine has no such device. Rank 0 takes a port of its own and says where it is.
-pub fn start(what: &str, size: usize) -> Option<Vec<Child>> {
+/// The processes of a job, by rank, that each do `what`; none where this machine has no such device. Rank 0 takes a port of its
+/// own and says where it is.
+fn start(what: &str, size: usize) -> Option<Vec<Child>> {
     start_with(what, size, |_| Vec::new())
 }
 
@@ -62,8 +63,19 @@ pub fn play(role: &str) {
         TcpBootstrap::connect(&id, Rank(rank as u32), size, options).unwrap()
     };
     let device = device();
+    let what = words.next().unwrap();
+    if what == "die before" {
+        if rank == 1 {
+            // As a fault would end it: nothing is said.
+            std::process::abort();
+        }
+        let error = Communicator::new(std::sync::Arc::new(group), &device).unwrap_err();
+        tell_parent(&error.to_string());
+        hear_parent();
+        return;
+    }
     let communicator = Communicator::new(std::sync::Arc::new(group), &device).unwrap();
-    match words.next().unwrap() {
+    match what {
         "bounce" => {
             let per_peer = if size == 2 { 8 } else { 1 };
             bounce_with_everybody(&communicator, per_peer, 4 * 3001, 25);
@@ -162,9 +174,39 @@ fn a_hundred_thousand_receives_on_one_tag_leave_nothing_behind() {
     start("receive", 2).into_iter().flatten().for_each(Child::end);
 }
 
+/// Each rank's kernel and connections have a queue of the GPU's each.
+fn start_with_queues(what: &str, size: usize) -> Option<Vec<Child>> {
+    start_with(what, size, |_| vec![("CUDA_DEVICE_MAX_CONNECTIONS", "32".to_owned())])
+}
+
+#[test]
+fn processes_gather_through_ports() {
+    for size in [2, 4, 8] {
+        start_with_queues("gather through ports", size).into_iter().flatten().for_each(Child::end);
+    }
+}
+
+#[test]
+fn messages_of_processes_bounce_through_ports() {
+    start_with_queues("bounce through ports", 2).into_iter().flatten().for_each(Child::end);
+}
+
 #[test]
 fn hosts_signal_and_write_across_processes() {
     start("signal and write", 2).into_iter().flatten().for_each(Child::end);
+}
+
+#[test]
+fn a_rank_that_dies_before_there_is_a_communicator_is_named() {
+    let Some(mut job) = start("die before", 3) else { return };
+    for rank in [0, 2] {
+        let line = job[rank].hear();
+        assert!(line.contains("rank 1 is lost"), "{line}");
+    }
+    // None ends before all have said so: it could be missed itself.
+    for rank in [0, 2] {
+        job[rank].tell("end");
+    }
 }
 
 #[test]
