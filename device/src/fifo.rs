@@ -233,10 +233,21 @@ impl<W: Word<Value = u64>, P: Pairs> Consumer<W, P> {
         words.iter().all(|word| word & Trigger::MARK == mark).then(|| Trigger::new(words))
     }
 
-    /// Takes the next trigger, which [`Consumer::next`] has given: its slot is free, and whoever waits for its position sees the
-    /// caller's writes before.
-    pub fn take(&mut self) {
+    /// Goes on to the next trigger but one, without telling anybody yet: the one that [`Consumer::next`] has given counts as
+    /// taken from the next [`Consumer::publish`] on.
+    pub fn advance(&mut self) {
         self.position = self.position.wrapping_add(1);
+    }
+
+    /// Moves the tail: the slots of all triggers that were passed are free, and whoever waits for their positions sees the
+    /// caller's writes before.
+    pub fn publish(&mut self) {
         self.tail.store::<Release, Sys>(self.position);
+    }
+
+    /// Takes the next trigger, which [`Consumer::next`] has given: the two in one.
+    pub fn take(&mut self) {
+        self.advance();
+        self.publish();
     }
 }

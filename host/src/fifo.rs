@@ -84,7 +84,7 @@ impl Fifo {
         // SAFETY: the consumer keeps this ring, so its memory is live; `claim` has made it the only one; kernels touch the
         // memory by the protocol, as each launch's contract has it.
         let half = unsafe { HostConsumer::new(slots, tail, self.capacity() as u64) };
-        Ok(FifoConsumer { half, fifo: Arc::clone(self) })
+        Ok(FifoConsumer { half, fifo: Arc::clone(self), seen: false, unpublished: 0 })
     }
 
     /// Forgets every trigger, and positions that a failed push has left without one. No kernel that pushes may be running.
@@ -118,9 +118,19 @@ impl Fifo {
 pub struct FifoConsumer {
     half: HostConsumer,
     fifo: Arc<Fifo>,
+    /// Whether the next trigger was seen to be there.
+    seen: bool,
+    /// Triggers passed since the tail was last moved.
+    unpublished: usize,
 }
 
 impl FifoConsumer {
+    /// Slots of the ring.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.fifo.capacity()
+    }
+
     /// The position of the trigger that is next.
     #[must_use]
     pub fn position(&self) -> Position {
@@ -130,21 +140,40 @@ impl FifoConsumer {
     /// The next trigger, if it has been pushed; its pusher's writes before it are then visible. It stays the next until
     /// [`FifoConsumer::take`].
     #[must_use]
-    pub fn peek(&self) -> Option<Trigger> {
-        self.half.next()
+    pub fn peek(&mut self) -> Option<Trigger> {
+        let next = self.half.next();
+        self.seen = next.is_some();
+        next
     }
 
     /// Takes the next trigger, which [`FifoConsumer::peek`] has given: its slot is free, and whoever waits for its position
-    /// sees this thread's writes before. Without a next trigger it does nothing.
+    /// sees this thread's writes before. Where `peek` has given none it does nothing.
     pub fn take(&mut self) {
-        if self.half.next().is_some() {
-            self.half.take();
+        self.pass();
+        self.publish();
+    }
+
+    /// As [`FifoConsumer::take`], told to nobody before [`FifoConsumer::publish`]. Gives how many are to be told.
+    pub(crate) fn pass(&mut self) -> usize {
+        if std::mem::take(&mut self.seen) {
+            self.half.advance();
+            self.unpublished += 1;
+        }
+        self.unpublished
+    }
+
+    /// Tells of every trigger that was passed.
+    pub(crate) fn publish(&mut self) {
+        if self.unpublished > 0 {
+            self.half.publish();
+            self.unpublished = 0;
         }
     }
 }
 
 impl Drop for FifoConsumer {
     fn drop(&mut self) {
+        self.publish();
         self.fifo.release();
     }
 }

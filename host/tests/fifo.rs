@@ -187,7 +187,7 @@ fn an_abort_ends_a_wait_for_room() {
     let device = cpu();
     let (stream, fifo) = (device.stream().unwrap(), ring(&device, 1));
     push(&stream, &fifo, (1, 64), 1, false, LONG);
-    let consumer = fifo.consumer().unwrap();
+    let mut consumer = fifo.consumer().unwrap();
     while consumer.peek().is_none() {
         thread::yield_now();
     }

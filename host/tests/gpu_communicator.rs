@@ -11,6 +11,8 @@ mod process;
 mod exercises;
 #[path = "communicator/jobs.rs"]
 mod jobs;
+#[path = "communicator/ports.rs"]
+mod ports;
 #[path = "communicator/processes.rs"]
 mod processes;
 

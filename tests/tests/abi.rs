@@ -6,9 +6,10 @@
 use std::slice;
 
 use warpwire_device::abi::{
-    BarrierHandle, BoardState, ChannelId, Flag, Global, HostSemaphoreHandle, InboundHandle, Ll8, Ll16,
-    MAX_RANKS, MemoryChannelBaseHandle, MemoryChannelHandle, OutboundHandle, PolicyHandle, Rank, RankTable,
-    SemaphoreHandle, WaitBoard, WaitError, WaitKind, WaitSite,
+    BarrierHandle, BoardState, ChannelId, FifoHandle, Flag, Global, HostSemaphoreHandle, InboundHandle, Ll8,
+    Ll16, MAX_RANKS, MemoryChannelBaseHandle, MemoryChannelHandle, MemoryId, OutboundHandle, PolicyHandle,
+    PortChannelBaseHandle, PortChannelHandle, PortId, Rank, RankTable, Request, RequestKind, SemaphoreHandle,
+    Trigger, WaitBoard, WaitError, WaitKind, WaitSite,
 };
 use warpwire_device::packet::{Wire, copy_to_packets, packets_for};
 use warpwire_kernels::all_pair::Round;
@@ -101,6 +102,59 @@ fn policy_and_barrier_handles() {
 }
 
 #[test]
+fn fifo_and_port_channel_handles() {
+    let fifo = FifoHandle {
+        slots: at(0x0102_0304_0506_0708),
+        head: at(0x1112_1314_1516_1718),
+        tail: at(0x2122_2324_2526_2728),
+        tail_cache: at(0x3132_3334_3536_3738),
+        capacity: 0x4142_4344_4546_4748,
+        rank: Rank(0x5152_5354),
+        id: ChannelId(0x6162_6364),
+    };
+    #[rustfmt::skip]
+    let fifo_bytes = [
+        0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, // slots
+        0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, // head
+        0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21, // tail
+        0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, // tail_cache
+        0x48, 0x47, 0x46, 0x45, 0x44, 0x43, 0x42, 0x41, // capacity
+        0x54, 0x53, 0x52, 0x51, 0x64, 0x63, 0x62, 0x61, // rank, id
+    ];
+    assert_eq!(bytes_of(&fifo), fifo_bytes);
+    let (port, memory) = (PortId::new(0x0302).unwrap(), |number| MemoryId::new(number).unwrap());
+    let base =
+        PortChannelBaseHandle { fifo, inbound: inbound(), flushed: outbound().token, port, reserved: 0 };
+    let base_bytes = [&fifo_bytes[..], &INBOUND, &OUTBOUND, &[0x02, 0x03, 0, 0, 0, 0, 0, 0]].concat();
+    assert_eq!(bytes_of(&base), base_bytes);
+    let channel = PortChannelHandle { base, destination: memory(0x0102), source: memory(0x0103) };
+    assert_eq!(bytes_of(&channel), [&base_bytes[..], &[0x02, 0x01, 0, 0, 0x03, 0x01, 0, 0]].concat());
+}
+
+/// A request's bits, field by field, as they are written by hand in `device/src/abi/request.rs` and in the C++ baseline.
+#[test]
+fn requests_in_triggers() {
+    let request = Request {
+        kind: RequestKind::DATA | RequestKind::FLUSH,
+        port: PortId::new(0b11_0000_0011).unwrap(),
+        destination: MemoryId::new(0b1_1000_0001).unwrap(),
+        destination_offset: 0x0000_0055_1122_3344,
+        source: MemoryId::new(0b0_0000_0010).unwrap(),
+        source_offset: 0x0000_0066_5566_7788,
+        bytes: 0x0000_0077_8000_0001,
+    };
+    let low = 0x5566_7788 | 0x0000_0001 << 32;
+    let high = 0x1122_3344 | 0b10 << 32 | 0b1_1000_0001 << 41 | 0b11_0000_0011 << 50 | 0b101 << 60;
+    assert_eq!(request.trigger().words(), [low, high]);
+    // The offsets' bits from the 32nd on, the length's from the 31st on.
+    let upper = [0x66 | 0xEF << 32, 0x55 | 0b11_0000_0011 << 50];
+    assert_eq!(request.upper().words(), upper);
+    assert_eq!(Trigger::new([u64::MAX; 2]).words(), [u64::MAX >> 1; 2], "the marks are the FIFO's");
+    let bytes = bytes_of(&Trigger::new([0x0102_0304_0506_0708, 0x1112_1314_1516_1718]));
+    assert_eq!(bytes, [8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11]);
+}
+
+#[test]
 fn packets() {
     let ll8 = Ll8 { data: 0x0102_0304, flag: 0x1112_1314 };
     assert_eq!(bytes_of(&ll8), [4, 3, 2, 1, 0x14, 0x13, 0x12, 0x11]);
@@ -170,12 +224,12 @@ fn wait_board() {
 fn numbers_that_cross_the_border() {
     let outcomes = [WaitError::Timeout as u32, WaitError::Aborted as u32];
     let states = [BoardState::Clear as u32, BoardState::Claimed as u32, BoardState::Reported as u32];
-    let kinds = [WaitKind::Semaphore, WaitKind::Packet, WaitKind::Barrier, WaitKind::Fifo];
-    assert_eq!((outcomes, states, kinds.map(|kind| kind as u32)), ([1, 2], [0, 1, 2], [1, 2, 3, 4]));
+    let kinds = [WaitKind::Semaphore, WaitKind::Packet, WaitKind::Barrier, WaitKind::Fifo, WaitKind::Flush];
+    assert_eq!((outcomes, states, kinds.map(|kind| kind as u32)), ([1, 2], [0, 1, 2], [1, 2, 3, 4, 5]));
     for kind in kinds {
         assert_eq!(WaitKind::from_number(kind as u32), Some(kind));
     }
-    assert_eq!((WaitKind::from_number(0), WaitKind::from_number(5)), (None, None));
+    assert_eq!((WaitKind::from_number(0), WaitKind::from_number(6)), (None, None));
 }
 
 /// C18: whatever one side writes and another polls is a whole word of 4 or 8 bytes, aligned to itself.

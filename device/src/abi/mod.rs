@@ -13,6 +13,7 @@ mod launch;
 mod layout;
 mod packet;
 mod port_channel;
+mod request;
 mod status;
 
 pub use element_type::ElementType;
@@ -25,8 +26,8 @@ pub use handles::{
 pub use ids::{ChannelId, MAX_RANKS, Rank};
 pub use launch::{LaunchLimits, RankTable};
 pub use packet::{Flag, Ll8, Ll16, Packet};
-pub use port_channel::{
-    MAX_MEMORIES, MAX_PORTS, MemoryId, PortChannelBaseHandle, PortChannelHandle, PortId, Request,
-    RequestDecoder, RequestError, RequestKind,
+pub use port_channel::{PortChannelBaseHandle, PortChannelHandle};
+pub use request::{
+    MAX_MEMORIES, MAX_PORTS, MemoryId, PortId, Request, RequestDecoder, RequestError, RequestKind,
 };
 pub use status::{BoardState, WaitBoard, WaitError, WaitKind, WaitSite};

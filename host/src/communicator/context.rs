@@ -23,6 +23,7 @@ struct Inner {
 /// What an abort ends. It keeps nothing.
 #[derive(Debug, Default)]
 struct Running {
+    aborted: bool,
     streams: Vec<WeakAbortHandle>,
     links: Vec<Weak<dyn Link>>,
 }
@@ -61,6 +62,9 @@ impl Context {
         let mut running = self.lock();
         running.streams.retain(|known| known.upgrade().is_some());
         running.streams.push(stream.abort_handle().downgrade());
+        if running.aborted {
+            stream.abort();
+        }
     }
 
     /// From now on an abort closes the connection.
@@ -68,6 +72,15 @@ impl Context {
         let mut running = self.lock();
         running.links.retain(|known| known.strong_count() > 0);
         running.links.push(connection.downgrade());
+        if running.aborted {
+            // Nobody else has it yet.
+            connection.close();
+        }
+    }
+
+    /// From now on streams and connections that come are aborted and closed at once.
+    pub(super) fn abort_what_comes(&self) {
+        self.lock().aborted = true;
     }
 
     /// Ends the waits of the streams' kernels.

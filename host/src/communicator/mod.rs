@@ -187,6 +187,7 @@ impl Communicator {
     /// Takes this rank out of the whole job: ends the waits of the kernels of the streams that it watches, closes its
     /// connections, and ends its and the others' calls that wait for each other. Any thread may call it, at any time.
     pub fn abort(&self) {
+        self.shared.context.abort_what_comes();
         // The kernels first: a connection's drop may wait for what runs.
         self.shared.context.abort_streams();
         self.shared.bootstrap.abort();

@@ -59,10 +59,7 @@ impl LaunchConfig {
         if self.concurrent == 0 {
             return Ok(());
         }
-        let here = self.concurrent.saturating_sub(self.elsewhere);
-        if let Some(limit) = properties.max_concurrent_streams.filter(|&limit| here > limit) {
-            return Err(Error::TooManyStreams { kernel: name.to_owned(), asked: here, limit });
-        }
+        self.check_streams(name, properties)?;
         self.check_resident(name, function.resident_blocks(self.threads, self.shared_bytes)?)
     }
 
@@ -96,6 +93,17 @@ impl LaunchConfig {
         Err(Error::GridTooLarge { kernel: kernel.to_owned(), blocks, threads, max_blocks: device.max_blocks })
     }
 
+    /// The check of the queues: those of other processes are their own.
+    fn check_streams(&self, kernel: &str, device: &Properties) -> Result<()> {
+        let asked = self.concurrent.saturating_sub(self.elsewhere);
+        match device.max_concurrent_streams {
+            Some(limit) if asked > limit => {
+                Err(Error::TooManyStreams { kernel: kernel.to_owned(), asked, limit })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The check of blocks that wait for each other: all have to be resident, or they wait for ever.
     fn check_resident(&self, kernel: &str, limit: u32) -> Result<()> {
         let Self { blocks, threads, shared_bytes, concurrent, .. } = *self;
@@ -105,5 +113,26 @@ impl LaunchConfig {
         }
         let kernel = kernel.to_owned();
         Err(Error::TooManyBlocks { kernel, asked, limit, blocks, concurrent, threads, shared_bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Device, DeviceSelector};
+
+    #[test]
+    fn launches_of_other_processes_take_places_and_no_queues() {
+        let device = Device::open(DeviceSelector::Cpu).unwrap();
+        let properties = Properties { max_concurrent_streams: Some(7), ..device.properties().clone() };
+        let config = LaunchConfig::new(2, 64);
+        assert!(config.concurrent(7).check_streams("k", &properties).is_ok());
+        let error = config.concurrent(8).check_streams("k", &properties).unwrap_err();
+        assert!(matches!(error, Error::TooManyStreams { asked: 8, limit: 7, .. }), "{error}");
+        assert!(config.concurrent(8).elsewhere(1).check_streams("k", &properties).is_ok());
+        assert!(config.concurrent(64).elsewhere(63).check_streams("k", &properties).is_ok());
+        // Their places count all the same.
+        let error = config.concurrent(8).elsewhere(7).check_resident("k", 15).unwrap_err();
+        assert!(matches!(error, Error::TooManyBlocks { asked: 16, limit: 15, .. }), "{error}");
     }
 }

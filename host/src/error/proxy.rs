@@ -38,6 +38,20 @@ pub enum ProxyError {
         limit: u32,
     },
 
+    /// More connections than can run beside a kernel: a copy could stand behind the kernel that waits for it.
+    #[error(
+        "the proxy of rank {} would drive {asked} connections by copies beside a kernel, and streams for {limit} are sure to \
+         run beside each other: set CUDA_DEVICE_MAX_CONNECTIONS to 32 before the first CUDA call", rank.0
+    )]
+    TooManyConnections {
+        /// Whose proxy.
+        rank: Rank,
+        /// The connections that there would be.
+        asked: usize,
+        /// How many can be driven.
+        limit: usize,
+    },
+
     /// An id that the proxy has not given out.
     #[error("the proxy of rank {} has no {what} {id}: it has given out {given}", rank.0)]
     UnknownId {
@@ -111,7 +125,7 @@ impl ProxyError {
     pub(super) fn kind(&self) -> ErrorKind {
         match self {
             Self::Capacity { .. } | Self::NoRequest { .. } => ErrorKind::InvalidArgument,
-            Self::TableFull { .. } => ErrorKind::Limit,
+            Self::TableFull { .. } | Self::TooManyConnections { .. } => ErrorKind::Limit,
             Self::UnknownId { .. } => ErrorKind::NotFound,
             Self::Running | Self::Consumed { .. } => ErrorKind::State,
             Self::Setup { source } | Self::Handler { source, .. } => source.kind(),

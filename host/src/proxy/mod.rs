@@ -33,6 +33,9 @@ use worker::{Core, Worker};
 
 pub use service::{PortChannel, ProxyOptions, ProxyService};
 
+/// How long a proxy that is dropped goes on.
+const DROP_DRAIN: Duration = Duration::from_secs(1);
+
 /// Does what triggers ask for. All calls come from the proxy's one thread.
 pub trait Handler: Send + 'static {
     /// Does what the trigger at `position` asks for, or starts it. When this returns, the trigger counts as taken.
@@ -61,7 +64,7 @@ impl<F: FnMut(Position, Trigger) -> Result<()> + Send + 'static> Handler for F {
 
 /// A FIFO, its handler, and the thread between them, which runs from [`Proxy::start`] to [`Proxy::stop`].
 ///
-/// A drop stops it at once, and aborts the waits of watched streams that still have work in flight.
+/// A drop stops it like [`Proxy::stop`], within a second.
 pub struct Proxy {
     device: Device,
     fifo: Arc<Fifo>,
@@ -133,7 +136,11 @@ impl Proxy {
                 Err(error) => Err(ProxyError::Setup { source: Arc::new(error) }),
             };
             if let Err(error) = ended {
-                tracing::error!(%error, "a proxy has ended");
+                match &error {
+                    // Whoever has stopped it hears of it.
+                    ProxyError::Unfinished { .. } => tracing::debug!(%error, "a proxy has ended"),
+                    _ => tracing::error!(%error, "a proxy has ended"),
+                }
                 oversight.fail(error);
             }
         });
@@ -197,7 +204,7 @@ fn join(thread: JoinHandle<()>) {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        if let Err(error) = self.stop(Duration::ZERO) {
+        if let Err(error) = self.stop(DROP_DRAIN) {
             tracing::debug!(%error, "a proxy was dropped that had not ended well");
         }
         // Also where it had been stopped before, or was never started.

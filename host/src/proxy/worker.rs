@@ -17,6 +17,10 @@ use crate::fifo::FifoConsumer;
 
 /// Triggers handled in one turn before what was started is looked at again.
 const BURST: usize = 16;
+/// Triggers handled before the tail is moved, while more are there. Producers that wait for room look at the tail over the
+/// bus, and each look takes its line from the processor: to write it once a trigger costs more than the trigger. Few enough
+/// that whoever waits for one of them does not wait for long.
+const PER_PUBLICATION: usize = 8;
 
 /// What outlives a thread, from one start to the next.
 pub(super) struct Core {
@@ -37,6 +41,7 @@ pub(super) struct Worker<'a> {
     core: &'a mut Core,
     oversight: &'a Oversight,
     idleness: Idleness,
+    per_publication: usize,
     /// Whether a trigger is in the handler's hands.
     handling: bool,
 }
@@ -49,16 +54,20 @@ impl<'a> Worker<'a> {
         oversight: &'a Oversight,
     ) -> Self {
         let idleness = Idleness::for_kind(device.properties().kind);
-        Self { consumer, core, oversight, idleness, handling: false }
+        // A short ring is never kept full by what nobody was told of.
+        let per_publication = PER_PUBLICATION.min(consumer.capacity() / 4).max(1);
+        Self { consumer, core, oversight, idleness, per_publication, handling: false }
     }
 
     /// Serves the FIFO until it is told to stop.
     pub(super) fn run(mut self) -> Result<(), ProxyError> {
-        if self.core.failed_at.take() == Some(self.consumer.position()) {
+        if self.core.failed_at.take() == Some(self.consumer.position()) && self.consumer.peek().is_some() {
             self.consumer.take();
         }
         loop {
             let turn = panic::catch_unwind(AssertUnwindSafe(|| self.turn()));
+            // Also what was done before a failure has been done.
+            self.consumer.publish();
             let position = self.consumer.position();
             let failure = match turn {
                 Ok(Ok(true)) => continue,
@@ -101,14 +110,19 @@ impl<'a> Worker<'a> {
     }
 
     fn take_some(&mut self) -> Result<usize, Failure> {
-        for taken in 0..BURST {
-            let Some(trigger) = self.consumer.peek() else { return Ok(taken) };
+        let mut taken = 0;
+        while taken < BURST {
+            let Some(trigger) = self.consumer.peek() else { break };
             self.handling = true;
             self.core.handler.handle(self.consumer.position(), trigger).map_err(Failure::Handler)?;
             self.handling = false;
-            self.consumer.take();
+            taken += 1;
+            if self.consumer.pass() == self.per_publication {
+                self.consumer.publish();
+            }
         }
-        Ok(BURST)
+        self.consumer.publish();
+        Ok(taken)
     }
 }
 

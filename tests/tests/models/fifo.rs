@@ -203,7 +203,6 @@ fn a_consumer_that_stops_leaves_the_rest_to_the_next() {
         });
         assert_eq!(next(&consumer), trigger(0, 0));
         consumer.take();
-        drop(consumer);
         let mut successor = Consumer::over(slots, words[1], 1);
         assert_eq!(successor.position(), Position(1));
         assert_eq!(next(&successor), trigger(1, 0));

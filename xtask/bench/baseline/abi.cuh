@@ -110,6 +110,32 @@ struct FifoPushArgs {
 };
 static_assert(sizeof(FifoPushArgs) == 80);
 
+struct PortRequestsArgs {
+  PortChannel channel;
+  Policy policy;
+  uint64_t destination_offset;
+  uint64_t source_offset;
+  uint64_t bytes;
+  uint32_t count;
+  uint32_t call;
+};
+static_assert(sizeof(PortRequestsArgs) == 152);
+
+struct PortPingPongArgs {
+  PortChannel channel;
+  Policy policy;
+  uint8_t* outbox;
+  uint8_t* inbox;
+  uint64_t inbox_offset;
+  uint32_t* wrong;
+  uint64_t bytes;
+  uint32_t end;
+  uint32_t rounds;
+  uint32_t flush;
+  uint32_t reserved;
+};
+static_assert(sizeof(PortPingPongArgs) == 176);
+
 constexpr uint32_t MAX_RANKS = 72;
 constexpr uint32_t MAX_BLOCKS = 64;
 

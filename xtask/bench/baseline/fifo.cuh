@@ -36,12 +36,26 @@ __device__ __forceinline__ uint64_t request(const PortChannel& channel, uint64_t
   return push(channel.fifo, uint32_t(from) | bytes << 32, uint32_t(to) | ids);
 }
 
+__device__ __forceinline__ void wait_flushed(const PortChannel& channel, uint64_t position) {
+  while (SystemWord(*channel.flushed).load(cuda::memory_order_acquire) <= position) {
+  }
+}
+
+__device__ __forceinline__ void put(const PortChannel& channel, uint64_t to, uint64_t from, uint64_t bytes) {
+  request(channel, DATA, to, from, bytes);
+}
+
 __device__ __forceinline__ void put_with_signal(const PortChannel& channel, uint64_t to, uint64_t from, uint64_t bytes) {
   request(channel, DATA | SIGNAL, to, from, bytes);
 }
 
+__device__ __forceinline__ void put_with_signal_and_flush(const PortChannel& channel, uint64_t to, uint64_t from,
+                                                          uint64_t bytes) {
+  wait_flushed(channel, request(channel, DATA | SIGNAL | FLUSH, to, from, bytes));
+}
+
+__device__ __forceinline__ void signal(const PortChannel& channel) { request(channel, SIGNAL, 0, 0, 0); }
+
 __device__ __forceinline__ void flush(const PortChannel& channel) {
-  const uint64_t position = request(channel, FLUSH, 0, 0, 0);
-  while (SystemWord(*channel.flushed).load(cuda::memory_order_acquire) <= position) {
-  }
+  wait_flushed(channel, request(channel, FLUSH, 0, 0, 0));
 }

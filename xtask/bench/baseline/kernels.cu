@@ -39,6 +39,52 @@ extern "C" __global__ void __launch_bounds__(1024) baseline_fifo_push(FifoPushAr
   }
 }
 
+extern "C" __global__ void __launch_bounds__(1024) baseline_port_requests(PortRequestsArgs args) {
+  const uint64_t to = args.destination_offset, from = args.source_offset;
+  for (uint32_t i = 0; i < args.count; ++i) {
+    switch (args.call) {
+      case 0: put(args.channel, to, from, args.bytes); break;
+      case 1: put_with_signal(args.channel, to, from, args.bytes); break;
+      case 2: put_with_signal_and_flush(args.channel, to, from, args.bytes); break;
+      case 3: signal(args.channel); break;
+      case 4: flush(args.channel); break;
+      default: wait<true>(args.channel.inbound);
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(1024) baseline_port_ping_pong(PortPingPongArgs args) {
+  const uint64_t words = args.wrong ? args.bytes / 4 : 0;
+  uint32_t wrong = 0;
+  auto receive = [&](uint32_t round) {
+    if (threadIdx.x == 0) wait<true>(args.channel.inbound);
+    __syncthreads();
+    wrong += count_wrong(args.inbox, words, round);
+  };
+  auto send = [&](uint32_t round) {
+    fill(args.outbox, words, round);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      if (args.flush) {
+        put_with_signal_and_flush(args.channel, args.inbox_offset, 0, args.bytes);
+      } else {
+        put_with_signal(args.channel, args.inbox_offset, 0, args.bytes);
+      }
+    }
+    __syncthreads();
+  };
+  for (uint32_t round = 1; round <= args.rounds; ++round) {
+    if (args.end == 0) {
+      send(round);
+      receive(round);
+    } else {
+      receive(round);
+      send(round);
+    }
+  }
+  if (wrong) atomicAdd(args.wrong, wrong);
+}
+
 template <typename P, uint32_t Bytes>
 __device__ __forceinline__ void packet_ping_pong(const PacketPingPongArgs& args) {
   const uint32_t end = args.first_end + blockIdx.x;

@@ -216,8 +216,10 @@ mod tests {
     #[test]
     fn nothing_is_let_go_before_it_is_complete() {
         let device = Device::open(DeviceSelector::Cpu).unwrap();
-        for mut queue in [Queue::new(&device).unwrap(), Queue::copying(&device).unwrap()] {
+        for make in [Queue::new, Queue::copying] {
             let (gate, answer) = (HostSemaphore::new(&device).unwrap(), device.allocate::<u64>(1).unwrap());
+            // Dropped first, also where an assertion fails: the kernel waits for the gate.
+            let mut queue = make(&device).unwrap();
             let inbound = gate.handle(Rank(1), ChannelId(0)).inbound;
             let end = SemaphoreHandle { inbound, outbound: OutboundHandle { token: answer.address() } };
             let function = device.load(builtin_module()).unwrap().function::<SemaphorePingPong>().unwrap();

@@ -1,8 +1,9 @@
 //! A proxy that serves port channels.
 //!
-//! Layers: `table` < `port` < `dispatch` < this.
+//! Layers: `table`, `lanes` < `port` < `dispatch` < this.
 
 mod dispatch;
+mod lanes;
 mod port;
 mod table;
 #[cfg(test)]
@@ -86,9 +87,14 @@ impl ProxyService {
     ///
     /// # Errors
     ///
-    /// [`ProxyError::TableFull`](crate::error::ProxyError::TableFull) from the 1,025th on; the connection's.
+    /// [`ProxyError::TableFull`](crate::error::ProxyError::TableFull) from the 1,025th on;
+    /// [`ProxyError::TooManyConnections`](crate::error::ProxyError::TooManyConnections) where copies could come to stand behind
+    /// the kernels that wait for them; the connection's.
     pub fn add_port(&self, semaphore: Semaphore, id: ChannelId) -> Result<PortChannel> {
-        let number = self.tables.ports.add(|| Port::new(semaphore, id))?;
+        let number = self.tables.ports.add(|| {
+            self.tables.lanes.take(semaphore.connection())?;
+            Port::new(semaphore, id)
+        })?;
         // As for memories.
         PortChannel::through(&self.tables, PortId::new(number).unwrap_or_default())
     }

@@ -9,6 +9,7 @@ use warpwire_device::abi::{
     Position, Rank,
 };
 
+use super::lanes::Lanes;
 use super::table::Table;
 use crate::device::{Device, HostBuffer};
 use crate::error::Result;
@@ -58,6 +59,7 @@ pub(super) struct Tables {
     pub(super) fifo: Arc<Fifo>,
     pub(super) memories: Table<RegisteredMemory>,
     pub(super) ports: Table<Port>,
+    pub(super) lanes: Lanes,
     /// Of each port, the position behind its last flush that is complete, each on a line of its own.
     flushed: HostBuffer<u64>,
 }
@@ -69,6 +71,7 @@ impl Tables {
             fifo: Arc::new(fifo),
             memories: Table::new(rank, ["memory", "memories"], MAX_MEMORIES),
             ports: Table::new(rank, ["port", "ports"], MAX_PORTS),
+            lanes: Lanes::of(device.properties(), rank),
             flushed: device.allocate_host(MAX_PORTS as usize * LINE)?,
         })
     }

@@ -51,6 +51,9 @@ pub enum Unit {
     /// 10^9 bytes a second.
     #[serde(rename = "GB/s")]
     GigabytesPerSecond,
+    /// 10^6 triggers a second.
+    #[serde(rename = "M/s")]
+    MillionsPerSecond,
     /// 1,000 bytes.
     #[serde(rename = "KB")]
     Kilobytes,
@@ -69,7 +72,7 @@ impl Unit {
     /// Which way it is better.
     pub const fn better(self) -> Better {
         match self {
-            Self::GigabytesPerSecond => Better::Higher,
+            Self::GigabytesPerSecond | Self::MillionsPerSecond => Better::Higher,
             _ => Better::Lower,
         }
     }
@@ -95,6 +98,7 @@ impl fmt::Display for Unit {
             Self::Microseconds => "us",
             Self::Milliseconds => "ms",
             Self::GigabytesPerSecond => "GB/s",
+            Self::MillionsPerSecond => "M/s",
             Self::Kilobytes => "KB",
         })
     }

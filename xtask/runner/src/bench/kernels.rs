@@ -13,7 +13,7 @@ use warpwire::device::{Device, Function, LaunchConfig, Module, ModuleSource, Str
 use warpwire::kernel::Kernel;
 use warpwire_build::ptx::Header;
 use warpwire_device::arch::Params;
-use warpwire_kernels::{all_pair, barrier, convert, ping_pong, transfer};
+use warpwire_kernels::{all_pair, barrier, convert, fifo, ping_pong, port, transfer};
 
 use super::case::Who;
 
@@ -45,6 +45,9 @@ has_baseline! {
     convert::F16ToE4m3B15Extended = "f16_to_e4m3b15_extended";
     convert::F32ToE4m3B15 = "f32_to_e4m3b15";
     convert::F32ToE4m3B15Extended = "f32_to_e4m3b15_extended";
+    fifo::FifoPush = "fifo_push";
+    port::PortPingPong = "port_ping_pong";
+    port::PortRequests = "port_requests";
     ping_pong::PacketPingPong8 = "ll8_ping_pong";
     ping_pong::PacketPingPong16 = "ll16_ping_pong";
     ping_pong::PutPingPong = "put_ping_pong";

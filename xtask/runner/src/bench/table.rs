@@ -1,6 +1,6 @@
 //! The table: a block of lines for each row.
 
-use super::case::{Row, Unit, Who};
+use super::case::{Better, Row, Who};
 use super::record::CaseRecord;
 use super::statistics::Summary;
 
@@ -59,7 +59,7 @@ fn measured(case: &CaseRecord, who: Who) -> String {
 
 fn aim(case: &CaseRecord) -> String {
     let (Some(aim), Some(ours)) = (case.aim, case.summary(Who::Ours)) else { return String::new() };
-    let sign = if case.unit == Unit::GigabytesPerSecond { "≥" } else { "≤" };
+    let sign = if case.unit.better() == Better::Higher { "≥" } else { "≤" };
     let verdict = if case.unit.reaches(ours.median, aim) { "reached" } else { "MISSED" };
     format!("{sign} {} {verdict}", number(aim))
 }
@@ -93,6 +93,7 @@ pub fn aligned(grid: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::case::Unit;
     use crate::bench::record::ResultRecord;
 
     fn case(values: [f64; 2]) -> CaseRecord {

@@ -8,7 +8,10 @@ use warpwire_device::abi::{ChannelId, MAX_MEMORIES, MAX_PORTS, MemoryId, Rank, W
 use warpwire_kernels::fifo::{FifoPush, FifoPushArgs};
 use warpwire_kernels::port::PortCall;
 
+use super::super::lanes::Lanes;
+use super::link::LocalLink;
 use super::rig::{Calls, LONG, Port, Rig, registered};
+use crate::connection::{Connection, Transport};
 use crate::device::{LaunchConfig, builtin_module};
 use crate::error::{ConnectionError, Error, ErrorKind, ProxyError};
 
@@ -201,4 +204,35 @@ fn a_trigger_that_is_no_request_is_an_error() {
     let failure = rig.service.health().unwrap_err();
     let Error::Proxy(ProxyError::Handler { source, .. }) = failure else { panic!("{failure}") };
     assert!(matches!(&*source, Error::Proxy(ProxyError::NoRequest { words: [0, 1], .. })), "{source}");
+}
+
+/// A connection has a stream, and so has the kernel: no more of them than run beside each other.
+#[test]
+fn connections_have_room_beside_the_kernel() {
+    let device = super::rig::cpu();
+    let mut properties = device.properties().clone();
+    let connection = |transport| Connection::over(Arc::new(LocalLink::new(Rank(1), transport)) as Arc<_>);
+    let copying = || connection(Transport::CudaIpc);
+    properties.max_concurrent_streams = Some(3);
+    let lanes = Lanes::of(&properties, Rank(4));
+    let (first, second) = (copying(), copying());
+    lanes.take(&first).unwrap();
+    lanes.take(&second).unwrap();
+    // One that has its lane, or needs none, takes no further one.
+    lanes.take(&first.clone()).unwrap();
+    lanes.take(&connection(Transport::InfiniBand)).unwrap();
+    let refused = lanes.take(&copying()).unwrap_err();
+    assert!(
+        matches!(refused, Error::Proxy(ProxyError::TooManyConnections { rank: Rank(4), asked: 3, limit: 2 })),
+        "{refused}"
+    );
+    assert!(
+        refused.kind() == ErrorKind::Limit && refused.to_string().contains("CUDA_DEVICE_MAX_CONNECTIONS")
+    );
+    drop(second);
+    lanes.take(&copying()).unwrap();
+    // The CPU device's streams are threads.
+    let unlimited = Lanes::of(device.properties(), Rank(0));
+    let many: Vec<Connection> = (0..100).map(|_| copying()).collect();
+    many.iter().for_each(|connection| unlimited.take(connection).unwrap());
 }

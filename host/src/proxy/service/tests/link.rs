@@ -11,6 +11,7 @@ use crate::error::{ConnectionError, Error, Result};
 #[derive(Debug)]
 pub(super) struct LocalLink {
     peer: Rank,
+    transport: Transport,
     marks: AtomicU64,
     completed: AtomicU64,
     /// Completes nothing, as long as it is set.
@@ -22,9 +23,10 @@ pub(super) struct LocalLink {
 }
 
 impl LocalLink {
-    pub(super) fn new(peer: Rank) -> Self {
+    pub(super) fn new(peer: Rank, transport: Transport) -> Self {
         Self {
             peer,
+            transport,
             marks: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             stalled: AtomicBool::new(false),
@@ -51,7 +53,7 @@ impl LocalLink {
 
 impl Link for LocalLink {
     fn transport(&self) -> Transport {
-        Transport::Ethernet
+        self.transport
     }
 
     fn peer(&self) -> Rank {

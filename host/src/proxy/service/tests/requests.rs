@@ -147,3 +147,39 @@ fn a_thousand_flushes_beside_signals() {
     rig.service.stop(LONG).unwrap();
     assert_eq!((flushed.signals(), signalled.signals()), (0, 5000));
 }
+
+/// C20: kernels of two streams ask one channel at once, and each has what it asked for.
+#[test]
+fn two_streams_share_a_channel() {
+    let rig = Rig::new(4);
+    let port = rig.port(Rank(1), 0);
+    let words = rig.device.allocate::<u8>(64).unwrap();
+    let memory = (rig.add(&words), 0);
+    let put = Calls { to: memory, from: memory, ..Calls::of(PortCall::PutWithSignalAndFlush, 5, 100) };
+    let streams = [rig.stream(), rig.stream()];
+    streams.iter().for_each(|stream| rig.launch(stream, &port, put));
+    streams.iter().for_each(|stream| stream.synchronize().unwrap());
+    assert_eq!(port.signals(), 1000);
+}
+
+/// C55: a channel's first use may be recorded, while the proxy runs; each repetition asks anew.
+#[test]
+fn a_recorded_launch_asks_each_time() {
+    let rig = Rig::new(4);
+    let port = rig.port(Rank(1), 0);
+    let stream = rig.stream();
+    let graph = stream
+        .capture(|stream| {
+            rig.launch(stream, &port, Calls::of(PortCall::Signal, 2, 3));
+            rig.launch(stream, &port, Calls::of(PortCall::Flush, 1, 1));
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(port.signals(), 0);
+    for repetition in 1..=3 {
+        // SAFETY: the service and the stream outlive the graph's launches, which are waited for.
+        unsafe { graph.launch(&stream) }.unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(port.signals(), 6 * repetition);
+    }
+}

@@ -4,10 +4,12 @@ mod all_reduce;
 mod barrier;
 mod bulk;
 mod exchange;
+mod fifo;
 mod fp8;
 mod get;
 mod hop;
 mod packets;
+mod port;
 mod put;
 mod start;
 
@@ -25,6 +27,8 @@ pub const ALL: &[Row] = &[
     packets::ROW,
     fp8::ROW,
     barrier::ROW,
+    fifo::ROW,
+    port::ROW,
     all_reduce::ROW,
     start::ROW,
 ];
