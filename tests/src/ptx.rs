@@ -119,11 +119,14 @@ impl Flow {
     /// Where it branches in a way that this does not know.
     #[must_use]
     pub fn parse(body: &str) -> Self {
-        let (mut instructions, mut labels) = (Vec::new(), BTreeMap::new());
+        let (mut instructions, mut labels, mut tables) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         for statement in statements(body) {
             let mut rest = statement.as_str();
             while let Some((label, behind)) = split_label(rest) {
-                labels.insert(label.to_owned(), instructions.len());
+                match behind.strip_prefix(".branchtargets") {
+                    Some(targets) => _ = tables.insert(label.to_owned(), targets.to_owned()),
+                    None => _ = labels.insert(label.to_owned(), instructions.len()),
+                }
                 rest = behind;
             }
             // A declaration is no instruction.
@@ -131,7 +134,8 @@ impl Flow {
                 instructions.push(instruction(rest));
             }
         }
-        let successors = (0..instructions.len()).map(|i| successors(&instructions, &labels, i)).collect();
+        let places = Places { labels, tables };
+        let successors = (0..instructions.len()).map(|i| successors(&instructions, &places, i)).collect();
         Self { instructions, successors }
     }
 
@@ -256,22 +260,41 @@ fn instruction(statement: &str) -> Instruction {
     Instruction { guard: guard.to_owned(), opcode: opcode.to_owned(), operands: operands.to_owned() }
 }
 
-fn successors(all: &[Instruction], labels: &BTreeMap<String, usize>, i: usize) -> Vec<usize> {
+/// Where branches go.
+struct Places {
+    /// The instruction behind each label.
+    labels: BTreeMap<String, usize>,
+    /// The labels of each table of branch targets.
+    tables: BTreeMap<String, String>,
+}
+
+impl Places {
+    fn of(&self, label: &str) -> usize {
+        let label = label.trim();
+        *self.labels.get(label).unwrap_or_else(|| panic!("no label {label}"))
+    }
+}
+
+fn successors(all: &[Instruction], places: &Places, i: usize) -> Vec<usize> {
     let instruction = &all[i];
     let is_certain = instruction.guard.is_empty();
     let next = (i + 1 < all.len()).then_some(i + 1);
     match instruction.opcode.split('.').next().unwrap_or("") {
         "ret" | "exit" | "trap" if is_certain => vec![],
         "bra" => {
-            let target = instruction.operands.trim();
-            let target = *labels.get(target).unwrap_or_else(|| panic!("no label {target}"));
-            let mut ways = vec![target];
+            let mut ways = vec![places.of(&instruction.operands)];
             // Behind the last instruction there is nothing to fall through to; a branch there is certain.
             ways.extend(next.filter(|_| !is_certain));
             ways.retain(|&way| way < all.len());
             ways
         }
-        "brx" => panic!("a branch through a table: {instruction}"),
+        "brx" => {
+            let table = instruction.operands.rsplit(',').next().unwrap_or("").trim();
+            let targets = places.tables.get(table).unwrap_or_else(|| panic!("no table {table}"));
+            let mut ways: Vec<_> = targets.split(',').map(|target| places.of(target)).collect();
+            ways.extend(next.filter(|_| !is_certain));
+            ways
+        }
         _ => next.into_iter().collect(),
     }
 }
@@ -311,6 +334,16 @@ mod tests {
         assert_eq!(flow.looks(&flow.turn(7).unwrap()).len(), 2);
         assert_eq!(flow.turn(1), None);
         assert!(flow.polls(2) && !flow.polls(7) && !flow.polls(1));
+    }
+
+    #[test]
+    fn a_table_leads_to_each_of_its_targets() {
+        let flow = Flow::parse(
+            "$L_brx_0: .branchtargets $L1, $L2; brx.idx %r1, $L_brx_0; ret; $L1: membar.sys; ret; $L2: exit;",
+        );
+        let [brx, ret, fence, exit] = ["brx.idx", "ret", "membar.sys", "exit"].map(|name| flow.opcode(name)[0]);
+        assert!(flow.reaches(brx, fence, &[]) && flow.reaches(brx, exit, &[fence]));
+        assert!(!flow.reaches(brx, ret, &[]));
     }
 
     #[test]

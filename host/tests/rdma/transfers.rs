@@ -123,6 +123,20 @@ pub fn shallow_queue(rank: &Rank) {
             assert_eq!(word(&memory, at).load(Ordering::Relaxed), noise(at), "{mode}: word {at}");
         }
         rank.barrier();
+        // More pieces than the queue holds, and than the peer has receives, of which they take none.
+        let large = rank.buffer::<u8>((48 << 20) + 5);
+        let own = rank.register(&large);
+        let to_large = rank.exchange(&own, rank.other(), 20 + tag);
+        if rank.number() == 0 {
+            large.fill_bytes(0x5c).unwrap();
+            connection.write(&to_large, 0, &own, 0, own.bytes()).unwrap();
+            connection.update(&to, COUNT * 8, COUNT + 1).unwrap();
+            connection.flush(LONG).unwrap();
+        } else {
+            wait_for(word(&memory, COUNT), COUNT + 1);
+            assert!(large.read().unwrap().iter().all(|byte| *byte == 0x5c), "{mode}: a long write");
+        }
+        rank.barrier();
     }
 }
 

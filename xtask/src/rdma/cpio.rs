@@ -17,6 +17,8 @@ pub struct Archive {
     bytes: Vec<u8>,
     /// Names that are in it: a second entry of one name would be a mistake.
     names: BTreeSet<String>,
+    /// Entries so far, which are their inodes' numbers: equal ones would be one file.
+    entries: u32,
 }
 
 impl Archive {
@@ -55,7 +57,8 @@ impl Archive {
     /// A header of thirteen numbers in eight hexadecimal digits each, the name with its zero, the content; name and content
     /// are filled up to multiples of four.
     fn record(&mut self, name: &str, mode: u32, content: &[u8]) {
-        let inode = self.names.len() as u32;
+        self.entries += 1;
+        let inode = self.entries;
         let (links, length, name_length) = (1, content.len() as u32, name.len() as u32 + 1);
         let numbers = [inode, mode, 0, 0, links, 0, length, 0, 0, 0, 0, name_length, 0];
         self.bytes.extend(MAGIC);

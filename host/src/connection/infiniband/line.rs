@@ -16,9 +16,21 @@ use crate::connection::link::Transport;
 use crate::error::{ConnectionError, Error, Result};
 use crate::verbs::{Adapter, CompletionQueue, Depths, Outcome, QueuePair, Region, Work};
 
-/// The longest wait for room. Requests complete or fail much sooner, so what is waited for is a peer's thread that takes no
-/// signals.
+/// The longest wait for room in which nothing completes, and no receive is posted again. Requests complete or fail much
+/// sooner, so what is waited for is a peer's thread that takes no signals.
 const ROOM: Duration = Duration::from_secs(5);
+
+/// No piece of a write is longer, so that it is seen how a long one comes on over a slow link.
+const PIECE: u32 = 16 << 20;
+
+/// Room that a call needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// In the send queue.
+    pub(super) requests: usize,
+    /// Receives of the peer's.
+    pub(super) receives: u64,
+}
 
 /// How long a request that has failed may take to say so.
 const SWEPT: Duration = Duration::from_millis(500);
@@ -31,7 +43,7 @@ pub(super) struct Line {
     pub(super) adapter: Adapter,
     pub(super) far: Description,
     /// The longest message, of both ends.
-    pub(super) max_message: u32,
+    max_message: u32,
     /// Requests that may be in flight, and receives that are posted.
     depths: Depths,
     // In this order: an adapter lets go of memory before it goes.
@@ -73,25 +85,34 @@ impl Line {
         }
     }
 
+    /// The longest piece of a write.
+    pub(super) fn piece(&self) -> u32 {
+        self.max_message.min(PIECE)
+    }
+
     /// The most requests to post at once.
     pub(super) fn batch(&self) -> usize {
         (self.depths.send as usize / 2).max(1)
     }
 
-    /// Posts what `make` makes, once there is room for `room` requests. `region` stays registered until they have completed.
+    /// Posts what `make` makes, once there is that room. `region` stays registered until they have completed.
     ///
     /// # Errors
     ///
     /// [`ConnectionError`]: it was closed or has failed, or there was no room for long.
     pub(super) fn submit(
         &self,
-        room: usize,
+        room: Room,
         region: Option<&Arc<Region>>,
         mut make: impl FnMut(&mut State) -> Vec<Work>,
     ) -> Result<()> {
-        let begun = Instant::now();
+        let mut last = (Instant::now(), self.progress());
         while !self.try_submit(room, region, &mut make)? {
-            if begun.elapsed() > ROOM {
+            let progress = self.progress();
+            if progress != last.1 {
+                last = (Instant::now(), progress);
+            }
+            if last.0.elapsed() > ROOM {
                 let (peer, transport) = (self.peer, Transport::InfiniBand.name());
                 return Err(ConnectionError::Timeout { peer, transport, timeout: ROOM }.into());
             }
@@ -100,19 +121,23 @@ impl Line {
         Ok(())
     }
 
+    /// How far it has come: requests completed, and receives that the peer has posted again.
+    fn progress(&self) -> (u64, u64) {
+        (self.lock().flight.completed(), self.scratch.credits())
+    }
+
     /// The same where there is room now; whether there was.
-    pub(super) fn try_submit(
+    fn try_submit(
         &self,
-        room: usize,
+        room: Room,
         region: Option<&Arc<Region>>,
         make: &mut dyn FnMut(&mut State) -> Vec<Work>,
     ) -> Result<bool> {
         let mut state = self.lock();
         self.advance(&mut state)?;
-        // The most receives that `room` requests take.
-        let receives = state.flight.receives_with(&[]) + room as u64;
-        let has_receives = receives <= self.scratch.credits() + u64::from(self.far.receives);
-        if state.flight.room() < room || (self.mode == SignalMode::HostNoAtomic && !has_receives) {
+        let receives = state.flight.receives_with(&[]) + room.receives;
+        let posted = self.scratch.credits() + u64::from(self.far.receives);
+        if state.flight.room() < room.requests || (room.receives > 0 && receives > posted) {
             return Ok(false);
         }
         let works = make(&mut state);

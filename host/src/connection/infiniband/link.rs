@@ -6,7 +6,7 @@ use warpwire_device::abi::Rank;
 
 use super::config::SignalMode;
 use super::inbox::WordName;
-use super::line::{Line, State};
+use super::line::{Line, Room, State};
 use super::receiver::Receiver;
 use super::split::pieces;
 use super::token::{self, Told};
@@ -57,11 +57,12 @@ impl Link for InfiniBandLink {
             from: Local { address: from + offset, bytes, key: region.local_key() },
             to: Remote { address: to.address + offset, key: to.key },
         };
-        let mut works = pieces(bytes, self.line.max_message).map(piece).peekable();
+        let mut works = pieces(bytes, self.line.piece()).map(piece).peekable();
         // As many at once as there may be under way.
         while works.peek().is_some() {
             let batch: Vec<Work> = works.by_ref().take(self.line.batch()).collect();
-            self.line.submit(batch.len(), Some(region), |_| batch.clone())?;
+            let room = Room { requests: batch.len(), receives: 0 };
+            self.line.submit(room, Some(region), |_| batch.clone())?;
         }
         Ok(())
     }
@@ -88,7 +89,8 @@ impl Link for InfiniBandLink {
             state.counts.set(known, value);
             works
         };
-        self.line.submit(2, None, set)
+        let receives = if self.line.mode == SignalMode::HostNoAtomic { 2 } else { 0 };
+        self.line.submit(Room { requests: 2, receives }, None, set)
     }
 
     fn mark(&self) -> Result<Mark> {
