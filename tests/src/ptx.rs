@@ -341,7 +341,8 @@ mod tests {
         let flow = Flow::parse(
             "$L_brx_0: .branchtargets $L1, $L2; brx.idx %r1, $L_brx_0; ret; $L1: membar.sys; ret; $L2: exit;",
         );
-        let [brx, ret, fence, exit] = ["brx.idx", "ret", "membar.sys", "exit"].map(|name| flow.opcode(name)[0]);
+        let [brx, ret, fence, exit] =
+            ["brx.idx", "ret", "membar.sys", "exit"].map(|name| flow.opcode(name)[0]);
         assert!(flow.reaches(brx, fence, &[]) && flow.reaches(brx, exit, &[fence]));
         assert!(!flow.reaches(brx, ret, &[]));
     }

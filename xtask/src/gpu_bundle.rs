@@ -31,10 +31,11 @@ const TESTS: [(&str, &str); 3] =
 pub fn run(args: &Args) -> Result<ExitCode> {
     println!("{}", cuda_link::provide(args.install)?);
     fs::create_dir_all(&args.out).with_context(|| format!("cannot make {}", args.out.display()))?;
-    let programs = ["--bin", "warpwire-runner", "--bin", "halo", "--bin", "peer_access_check"];
-    let packages = ["--package", "warpwire-runner", "--package", "halo", "--package", "warpwire"];
-    let features = ["--features", "warpwire-runner/cuda,halo/cuda,warpwire/cuda"];
-    for program in executables(&[&["build"], &packages[..], &programs, &features].concat())? {
+    let programs = ["warpwire-runner", "halo", "ping", "peer_access_check"].map(|name| ["--bin", name]);
+    let packages = ["warpwire-runner", "halo", "ping", "warpwire"].map(|name| ["--package", name]);
+    let (programs, packages) = (programs.as_flattened(), packages.as_flattened());
+    let features = ["--features", "warpwire-runner/cuda,halo/cuda,ping/cuda,warpwire/cuda"];
+    for program in executables(&[&["build"], packages, programs, &features].concat())? {
         let name = program.file_name().context("a program without a name")?.to_owned();
         add(&program, &args.out.join(name))?;
     }

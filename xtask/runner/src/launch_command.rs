@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use warpwire::device::DeviceSelector;
 
 use crate::launch::{Devices, Launch, Placement};
 
@@ -32,7 +33,9 @@ impl LaunchCommand {
         let (program, arguments) = self.program.split_first().context("no program is named")?;
         let ranks = self.ranks as usize;
         // More ranks than GPUs: those that are on GPUs share them.
-        let placement = Placement::of("auto".parse::<Devices>()?, ranks)?;
+        let mut placement = Placement::of("auto".parse::<Devices>()?, ranks)?;
+        // The program may take the same GPU in every rank.
+        placement.shares = ranks > 1 && !placement.selectors.contains(&DeviceSelector::Cpu);
         let launch = Launch::new(program, vec![arguments.to_vec(); ranks]).limit(limit);
         launch.placed(&placement)?.forward_output().start()?.finish()?;
         Ok(ExitCode::SUCCESS)

@@ -1,5 +1,6 @@
 //! A job: all of its ranks, from their start to their end.
 
+use std::env;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -49,7 +50,7 @@ impl Launch {
 
     /// This very program.
     pub fn this_program(arguments: Vec<Vec<OsString>>) -> Result<Self, LaunchError> {
-        let program = std::env::current_exe().map_err(|source| LaunchError::System {
+        let program = env::current_exe().map_err(|source| LaunchError::System {
             what: "cannot tell where this program is".to_owned(),
             source,
         })?;
@@ -66,6 +67,14 @@ impl Launch {
     #[cfg(test)]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
+        self
+    }
+
+    /// Every rank has this in its environment, unless this program has it in its own: the user's word counts.
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        if env::var_os(name).is_none() {
+            self.variables.push((name.into(), value.into()));
+        }
         self
     }
 

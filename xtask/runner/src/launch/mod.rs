@@ -15,7 +15,8 @@
 //!
 //! One deadline holds for all ranks. When a rank fails, the others have a moment to see it and say so; then they are killed,
 //! and the error names the rank that failed first, with its last lines. SIGINT, SIGTERM and SIGHUP end the ranks, and what
-//! was started for them, before they end the launcher as they always do.
+//! was started for them, before they end the launcher as they always do. So the program's exit code is 0 where every rank did
+//! what it should, 1 where something failed, and a signal's where one came.
 //!
 //! # GPUs
 //!

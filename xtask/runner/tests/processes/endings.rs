@@ -50,14 +50,13 @@ fn an_interrupt_ends_the_ranks_and_then_the_launcher() {
 
 #[test]
 fn ranks_do_not_outlive_a_launcher_that_is_killed() {
-    let mut demo = long();
-    demo.line();
-    let ranks = demo.ranks();
-    assert_eq!(ranks.len(), 4);
-    demo.signal(Signal::KILL);
-    let (status, _) = demo.end();
+    // Programs that neither listen to the launcher nor tell it anything.
+    let launch = Running::start(&["launch", "--ranks", "3", "--", "/bin/sleep", "1000"]);
+    let ranks = [0, 1, 2].map(|rank| launch.rank(rank));
+    launch.signal(Signal::KILL);
+    let (status, _) = launch.end();
     assert_eq!(status.signal(), Some(9));
-    ranks.into_iter().for_each(|(_, pid)| wait_for_end(pid));
+    ranks.into_iter().for_each(wait_for_end);
 }
 
 #[test]

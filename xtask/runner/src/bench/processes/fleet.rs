@@ -17,6 +17,9 @@ use crate::launch::{Job, Launch, Placement};
 /// How long the ranks may take for one order, the first one with their start, the compilation of their kernels and all that.
 const STEP: Duration = Duration::from_secs(120);
 
+/// NCCL's own switch: it does not use the switch's multicast, as ours does not.
+const NO_MULTICAST: (&str, &str) = ("NCCL_NVLS_ENABLE", "0");
+
 /// A job: started for the first case that needs it, ended with the last one. After a failure the next case gets a new one.
 pub struct Fleet {
     ranks: usize,
@@ -99,7 +102,7 @@ impl Fleet {
             words
         });
         let launch = Launch::this_program(arguments.collect())?;
-        Ok(launch.placed(&placement)?.start()?)
+        Ok(launch.variable(NO_MULTICAST.0, NO_MULTICAST.1).placed(&placement)?.start()?)
     }
 }
 

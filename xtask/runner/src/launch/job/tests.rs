@@ -41,6 +41,16 @@ fn every_rank_knows_its_place_and_answers() {
 }
 
 #[test]
+fn what_the_user_has_set_counts() {
+    let script = r#"echo "[\"$WARPWIRE_TEST_UNSET\", \"$PATH\"]" >&0"#;
+    let launch = job(1, script).variable("WARPWIRE_TEST_UNSET", "given").variable("PATH", "/nowhere");
+    let mut job = launch.start().unwrap();
+    let seen: Vec<[String; 2]> = job.hear().unwrap();
+    assert_eq!(seen, [["given".to_owned(), env::var("PATH").unwrap()]]);
+    job.finish().unwrap();
+}
+
+#[test]
 fn messages_come_in_order_however_far_a_rank_is_ahead() {
     let mut job = job(2, "for i in 0 1 2 3; do echo $((10 * WARPWIRE_RANK + i)) >&0; done").start().unwrap();
     for i in 0..4 {
