@@ -145,7 +145,8 @@ fn sides_in_a_pool_bounce_as_others_do() {
     let device = cpu();
     let stream = device.stream().unwrap();
     let pool = TokenPool::new(&device);
-    let sides = [SemaphoreSide::in_pool(&pool).unwrap(), SemaphoreSide::in_pool(&pool).unwrap()];
+    let sides =
+        [SemaphoreSide::in_pools(&pool, &pool).unwrap(), SemaphoreSide::in_pools(&pool, &pool).unwrap()];
     let end = |own: usize| sides[own].handle(sides[1 - own].token(), Rank(1 - own as u32), ChannelId(0));
     let args = SemaphorePingPongArgs {
         ends: [end(0), end(1)],
@@ -198,7 +199,7 @@ fn child() {
     }
     let device = cpu();
     let stream = device.stream().unwrap();
-    let side = SemaphoreSide::in_pool(&TokenPool::new(&device)).unwrap();
+    let side = SemaphoreSide::in_pools(&TokenPool::new(&device), &TokenPool::new(&device)).unwrap();
     let own = side.register_token(Transports::CUDA_IPC).unwrap();
     tell_parent(&to_hex(&own.serialize().unwrap()));
     let peer = RegisteredMemory::deserialize(&device, &of_hex(&hear_parent().unwrap())).unwrap();
@@ -214,7 +215,7 @@ fn kernels_of_two_processes_signal_each_other() {
     let stream = device.stream().unwrap();
     let mut child = Child::start("");
     let pool = TokenPool::new(&device);
-    let side = SemaphoreSide::in_pool(&pool).unwrap();
+    let side = SemaphoreSide::in_pools(&pool, &pool).unwrap();
     let own = side.register_token(Transports::CUDA_IPC).unwrap();
     let peer = RegisteredMemory::deserialize(&device, &of_hex(&child.hear())).unwrap();
     child.tell(&to_hex(&own.serialize().unwrap()));

@@ -26,7 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Lending {
     /// A group of the messages' own.
     bootstrap: Arc<dyn Bootstrap>,
-    pool: TokenPool,
+    tokens: TokenPool,
+    counts: TokenPool,
     state: Mutex<State>,
 }
 
@@ -65,15 +66,16 @@ pub(crate) struct Loan {
 }
 
 impl Lending {
-    /// Of slots of `pool`; `bootstrap` is used by nobody else.
-    pub(crate) fn new(bootstrap: Arc<dyn Bootstrap>, pool: TokenPool) -> Arc<Self> {
-        Arc::new(Self { bootstrap, pool, state: Mutex::default() })
+    /// Of slots of `tokens`, with counts of its own; `bootstrap` is used by nobody else.
+    pub(crate) fn new(bootstrap: Arc<dyn Bootstrap>, tokens: TokenPool) -> Arc<Self> {
+        let counts = TokenPool::new(tokens.device());
+        Arc::new(Self { bootstrap, tokens, counts, state: Mutex::default() })
     }
 
     /// Lends a side to `peer`, to be reached by `transports`.
     pub(crate) fn lend(self: &Arc<Self>, peer: Rank, transports: Transports) -> Result<Loan> {
         self.sweep(peer);
-        let side = SemaphoreSide::in_pool(&self.pool)?;
+        let side = SemaphoreSide::in_pools(&self.tokens, &self.counts)?;
         let registered = side.register_token(transports)?;
         let id = {
             let mut state = self.lock();

@@ -36,14 +36,16 @@ impl SemaphoreSide {
         Ok(Self { words: Words::Own(device.allocate(WORDS)?) })
     }
 
-    /// A side in slots of `pool` that no signal has reached, for peers in other processes too. Its slots go back to the pool
-    /// when it is dropped: by then nobody may signal it.
+    /// A side that no signal has reached, for peers in other processes too: its token in a slot of `tokens`, its count of waits
+    /// in one of `counts`. The slots go back to their pools when it is dropped: by then nobody may signal it.
+    ///
+    /// Two pools, so that the two words lie on different cache lines: a peer adds to the one while this side adds to the other.
     ///
     /// # Errors
     ///
     /// As for [`TokenPool::take`].
-    pub fn in_pool(pool: &TokenPool) -> Result<Self> {
-        Ok(Self { words: Words::Pooled { token: pool.take()?, expected: pool.take()? } })
+    pub fn in_pools(tokens: &TokenPool, counts: &TokenPool) -> Result<Self> {
+        Ok(Self { words: Words::Pooled { token: tokens.take()?, expected: counts.take()? } })
     }
 
     /// The token: what a peer's outbound side adds to.
