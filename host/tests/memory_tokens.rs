@@ -222,3 +222,20 @@ fn kernels_of_two_processes_signal_each_other() {
     assert_eq!(child.hear(), "played");
     child.end();
 }
+
+/// A slot that somebody may still signal is given to nobody, and the others are as before.
+#[test]
+fn a_retired_slot_is_not_handed_out_again() {
+    let pool = TokenPool::with_block_slots(&cpu(), 4);
+    let tokens: Vec<_> = (0..4).map(|_| pool.take().unwrap()).collect();
+    let retired = tokens[1].address();
+    tokens[1].retire();
+    let all: HashSet<u64> = tokens.iter().map(|token| token.address().address()).collect();
+    drop(tokens);
+    let again: HashSet<u64> = {
+        let taken: Vec<_> = (0..3).map(|_| pool.take().unwrap()).collect();
+        assert_eq!(pool.capacity(), 4);
+        taken.iter().map(|token| token.address().address()).collect()
+    };
+    assert_eq!(all.difference(&again).copied().collect::<Vec<_>>(), [retired.address()]);
+}

@@ -88,6 +88,9 @@ impl Communicator {
 
     /// A semaphore with the rank at the other end of `connection`, which has to build one over its end with the same tag.
     ///
+    /// A request that is dropped before it is ready leaves this rank's slot to the peer until that drops its end, and the
+    /// peer's to this rank until it leaves.
+    ///
     /// # Errors
     ///
     /// As for [`Communicator::recv_memory`], and those of the slot's allocation. From the result: as there, and

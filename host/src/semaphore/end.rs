@@ -20,7 +20,7 @@ use crate::memory::RegisteredMemory;
 ///
 /// Once no kernel and no queued work uses it. The two ends may be dropped in any order and at any time: the peer's token
 /// stays mapped as long as this end lives, and this end's slot is given out again only when the peer has dropped its end too,
-/// or is gone.
+/// or has left the job; one whose peer aborted or died is given up.
 #[derive(Debug)]
 pub struct Semaphore {
     connection: Connection,

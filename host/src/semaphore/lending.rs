@@ -1,9 +1,9 @@
 //! Slots that peers signal, and when they may be used again.
 //!
 //! A rank that drops its end of a semaphore does not know whether its peer's kernels still signal the slot. So the slot is
-//! lent: it goes back to the pool once this end is dropped *and* the peer has said that its end is, or is gone. Each end
-//! says so when it is dropped, by a message of the bootstrap's that this module looks for whenever a slot is lent or comes
-//! back; no thread serves it.
+//! lent: it goes back to the pool once this end is dropped *and* the peer has said that its end is, or has left the job. Of a
+//! peer that aborted or died nothing is known, and the slot is given up. Each end says that it is dropped by a message of the
+//! bootstrap's, which this module looks for whenever a slot is lent or comes back; no thread serves it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -135,8 +135,8 @@ impl Lending {
         }
     }
 
-    /// A peer that has left has dropped all its ends, and one that died signals no more. One that aborted may still have
-    /// kernels that run.
+    /// A peer that has left has dropped all its ends. One that aborted may still have kernels that run, and of one that died
+    /// the device may not know it yet: their slots are given up.
     fn departed(&self, peer: Rank, departure: Departure) {
         let mut state = self.lock();
         let slots: Vec<(Rank, u64)> = state.lent.keys().filter(|(rank, _)| *rank == peer).copied().collect();
@@ -144,15 +144,15 @@ impl Lending {
         for key in slots {
             match state.lent.remove(&key) {
                 Some(Lent::There(slot)) => ended.push(slot),
-                Some(_) if departure != Departure::Aborted => _ = state.lent.insert(key, Lent::Here),
+                Some(_) if departure == Departure::Left => _ = state.lent.insert(key, Lent::Here),
                 Some(other) => _ = state.lent.insert(key, other),
                 None => {}
             }
         }
         drop(state);
         match departure {
-            Departure::Aborted => ended.iter().for_each(|slot| slot.side.retire()),
-            _ => drop(ended),
+            Departure::Left => drop(ended),
+            _ => ended.iter().for_each(|slot| slot.side.retire()),
         }
     }
 

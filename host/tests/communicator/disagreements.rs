@@ -45,6 +45,40 @@ fn ranks_on_other_hosts_are_refused_by_name() {
     });
 }
 
+/// What a peer sends is looked at before it is believed: here rank 1 sends rank 0's own message back, changed.
+#[test]
+fn messages_that_cannot_be_are_refused_and_name_their_sender() {
+    type Change = fn(&mut Vec<u8>);
+    let changes: [(Change, &str); 6] = [
+        // The first byte of the body is the transport's number.
+        (|bytes| bytes[8] = 2, "asked for with the transport CudaIpc here and Ethernet there"),
+        (|bytes| bytes[8] = 99, "bytes that are not an end of a connection"),
+        (|bytes| bytes.truncate(bytes.len() - 1), "bytes that are not an end of a connection"),
+        (|bytes| bytes.push(0), "there are more than the message needs"),
+        (
+            |bytes| bytes[4] = 7,
+            "rank 1 speaks version 7 of the communicator's protocol and this rank version 1",
+        ),
+        (|bytes| bytes[0] = b'X', "they do not begin with"),
+    ];
+    each(2, |communicator| {
+        let peer = other(&communicator);
+        for (change, expected) in changes {
+            if communicator.rank() == Rank(0) {
+                let mut pending = communicator.connect(EndpointConfig::CudaIpc, peer, Tag(1)).unwrap();
+                let text = pending.wait(LONG).unwrap_err().to_string();
+                assert!(text.starts_with("connecting with rank 1 on tag 1: "), "{text}");
+                assert!(text.contains(expected), "{text}");
+            } else {
+                let mut message = communicator.bootstrap().recv(peer, Tag(1)).unwrap();
+                change(&mut message);
+                communicator.bootstrap().send(peer, Tag(1), &message).unwrap();
+            }
+        }
+        communicator.barrier().unwrap();
+    });
+}
+
 /// C58: every rank gets the same typed error, with both values, before any kernel.
 #[test]
 fn values_that_differ_are_named_on_every_rank() {

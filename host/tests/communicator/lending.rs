@@ -106,7 +106,7 @@ fn a_peer_that_leaves_lets_go_of_everything() {
     });
 }
 
-/// Its kernels may still run: its slots are given up.
+/// Its kernels may still run: the slots that it signals are given up.
 #[test]
 fn the_slots_of_a_peer_that_aborts_are_not_given_out_again() {
     each(2, |communicator| {

@@ -146,8 +146,9 @@ fn lose_a_peer(communicator: &Communicator) {
     while communicator.lent_slots() > 0 {
         assert!(begun.elapsed() < LONG);
     }
-    // Nobody can signal it any more.
-    assert_eq!(communicator.context().tokens().take().unwrap().address(), first);
+    // The device may not know yet that the peer is dead: the slot is given to nobody.
+    let taken: Vec<_> = (0..10).map(|_| communicator.context().tokens().take().unwrap()).collect();
+    assert!(taken.iter().all(|token| token.address() != first));
     tell_parent("dropped");
     hear_parent();
 }
@@ -226,7 +227,7 @@ fn a_killed_rank_is_named_by_everybody_who_waits_for_it() {
 }
 
 #[test]
-fn a_peer_that_dies_leaves_kernels_that_end_and_slots_that_come_back() {
+fn a_peer_that_dies_leaves_kernels_that_end_and_slots_that_nobody_gets() {
     let Some(mut job) = start("lose a peer", 2) else { return };
     job.iter_mut().for_each(|child| assert_eq!(child.hear(), "ready"));
     job.remove(1).kill();

@@ -44,30 +44,32 @@ impl Endpoint for CudaIpcEndpoint {
             let (peer, transport) = (peer.rank, Transport::CudaIpc.name());
             return Err(ConnectionError::Unreachable { peer, transport, reason }.into());
         }
-        Ok(Arc::new(CudaIpcLink::new(self.device, peer.rank)))
+        Ok(Arc::new(CudaIpcLink::new(&self.device, peer.rank)?))
     }
 }
 
-/// A connection over a stream of its own, which is made when it is first needed: one that only carries memory channels needs
-/// none.
+/// A connection over a stream of its own. It is made with the connection, since what a stream needs may not be had while
+/// kernels run that wait for the connection's first word.
 #[derive(Debug)]
 struct CudaIpcLink {
-    device: Device,
     peer: Rank,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 enum State {
-    Unused,
     Open(Box<Queue>),
     Failed(String),
     Closed,
 }
 
 impl CudaIpcLink {
-    fn new(device: Device, peer: Rank) -> Self {
-        Self { device, peer, state: Mutex::new(State::Unused) }
+    fn new(device: &Device, peer: Rank) -> Result<Self> {
+        Ok(Self::over(Queue::new(device)?, peer))
+    }
+
+    fn over(queue: Queue, peer: Rank) -> Self {
+        Self { peer, state: Mutex::new(State::Open(Box::new(queue))) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -78,9 +80,6 @@ impl CudaIpcLink {
     /// Uses the queue. Where that fails the connection has failed.
     fn with<R>(&self, once: impl FnOnce(&mut Queue) -> Result<R>) -> Result<R> {
         let mut state = self.lock();
-        if let State::Unused = *state {
-            *state = State::Open(Box::new(Queue::new(&self.device)?));
-        }
         let queue = match &mut *state {
             State::Open(queue) => queue,
             other => return Err(self.refusal(other)),
@@ -139,16 +138,10 @@ impl Link for CudaIpcLink {
     }
 
     fn mark(&self) -> Result<Mark> {
-        if let State::Unused = *self.lock() {
-            return Ok(Mark::default());
-        }
         self.with(Queue::mark).map(Mark)
     }
 
     fn completed(&self) -> Result<Mark> {
-        if let State::Unused = *self.lock() {
-            return Ok(Mark::default());
-        }
         self.with(Queue::passed).map(Mark)
     }
 

@@ -3,17 +3,20 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use warpwire_device::abi::Global;
 
 use crate::device::{Device, Event, HostBuffer, Stream};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::RegisteredMemory;
 
 /// Memories kept before a mark is set of the queue's own accord, so that they can be let go.
 const KEPT_PER_MARK: usize = 64;
 /// Words under way at once where they are copied.
 const STAGED_WORDS: usize = 64;
+/// How long a word waits for a place among them, behind copies that the device makes without anybody's help.
+const ROOM: Duration = Duration::from_secs(60);
 /// Looks at an unchanged progress before the stream itself is asked whether it has failed.
 const LOOKS_PER_CHECK: u32 = 1024;
 
@@ -100,8 +103,12 @@ impl Queue {
         };
         // Each word has a mark of its own behind it (`keep` sets them), so the slot is free once all but the last
         // `STAGED_WORDS` of them are passed.
+        let begun = Instant::now();
         while self.outstanding_words() > STAGED_WORDS as u64 {
             self.passed()?;
+            if begun.elapsed() > ROOM {
+                return Err(Error::StreamBusy { operation: "queue one more word" });
+            }
             thread::yield_now();
         }
         let Words::Copied { staged, events, .. } = &mut self.words else { return Ok(()) };
@@ -202,7 +209,6 @@ fn read(progress: &HostBuffer<u64>) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
     use warpwire_device::abi::{ChannelId, OutboundHandle, Rank, SemaphoreHandle};
     use warpwire_kernels::ping_pong::{SemaphorePingPong, SemaphorePingPongArgs};

@@ -15,13 +15,8 @@ fn cpu() -> Device {
 
 /// A connection to rank 3, whose words are written by the stream, and one whose words are copied.
 fn both(device: &Device) -> [Connection; 2] {
-    let link = |queue: Queue| CudaIpcLink {
-        device: device.clone(),
-        peer: Rank(3),
-        state: Mutex::new(State::Open(Box::new(queue))),
-    };
     [Queue::new(device).unwrap(), Queue::copying(device).unwrap()]
-        .map(|queue| Connection::over(Arc::new(link(queue))))
+        .map(|queue| Connection::over(Arc::new(CudaIpcLink::over(queue, Rank(3)))))
 }
 
 fn memory<T: warpwire_device::abi::Pod>(buffer: &Buffer<T>) -> RegisteredMemory {
@@ -130,7 +125,7 @@ fn memories_are_kept_until_their_work_is_complete_and_no_longer() {
 #[test]
 fn what_does_not_fit_or_is_not_mapped_is_refused() {
     let device = cpu();
-    let connection = Connection::over(Arc::new(CudaIpcLink::new(device.clone(), Rank(3))));
+    let connection = Connection::over(Arc::new(CudaIpcLink::new(&device, Rank(3)).unwrap()));
     // Before it is used there is nothing to wait for.
     let nothing = connection.mark().unwrap();
     assert!(connection.is_complete(nothing).unwrap());
