@@ -11,7 +11,7 @@ use crate::abi::{BarrierHandle, ChannelId, Rank, WaitError, WaitKind, WaitSite};
 use crate::arch::{self, Acquire, Gpu, Relaxed, Release};
 use crate::coop::{Block, Group, SyncGroup};
 use crate::mem::{Mapped, Word};
-use crate::spin::{self, Look, Patience, Policy};
+use crate::spin::{self, Patience, Policy};
 
 const PHASE: u32 = 1 << 31;
 
@@ -52,10 +52,9 @@ impl<W: Word<Value = u32>> PhaseWord<W> {
         // No barrier is passed sooner, and until then looks would only stand in the way of the other blocks' arrivals.
         arch::sleep_ns(QUIET_NS);
         let site = WaitSite { kind: WaitKind::Barrier, peer: rank, channel: ChannelId(0) };
-        spin::wait(patience, site, u64::from(phase ^ PHASE), || {
-            let seen = word.load::<Acquire, Gpu>();
-            if (seen ^ phase) & PHASE != 0 { Look::Ready(()) } else { Look::Pending(u64::from(seen)) }
-        })?;
+        let load = || word.load::<Acquire, Gpu>();
+        let ready = |seen: u32| ((seen ^ phase) & PHASE != 0).then_some(());
+        spin::wait_for(patience, site, u64::from(phase ^ PHASE), load, ready, u64::from)?;
         self.phase ^= PHASE;
         Ok(())
     }

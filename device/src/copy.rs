@@ -1,8 +1,8 @@
 //! A group's copy between two places in global memory, of any length and alignment.
 //!
 //! The middle is written in aligned 16-byte words. Where the source is aligned alike, each is one load; where it is not,
-//! each is cut out of two neighbouring aligned words by a byte shift, so a misaligned copy moves the same bytes by the same
-//! wide accesses. The few bytes before and after go one by one (or four by four, where both sides allow). Nothing outside
+//! each is cut out of five aligned pieces of 4 bytes by a byte shift, so a misaligned copy stores as widely, and its loads
+//! find in the cache what the first of them brought. The few bytes before and after go one by one (or four by four, where both sides allow). Nothing outside
 //! the two ranges is read or written.
 
 use crate::abi::Global;
@@ -12,6 +12,9 @@ use crate::mem::Steps;
 
 /// Bytes of the widest access.
 const WORD: u64 = 16;
+
+/// Bytes of the pieces that a shifted copy loads.
+const QUARTER: u64 = 4;
 
 type Word = [u64; 2];
 
@@ -32,69 +35,20 @@ const IN_FLIGHT: usize = 4;
 /// destination meanwhile.
 #[inline(always)]
 pub unsafe fn copy<G: Group>(group: G, dst: Global<u8>, src: Global<u8>, bytes: u64) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        // The usual case stands by itself: a small copy's time is that of the instructions before its first load.
-        if (dst.address() | src.address() | bytes).is_multiple_of(WORD) {
-            body::<_, G>(group, dst.cast(), src.cast(), bytes / WORD, Plain);
-        } else {
-            unaligned(group, dst, src, bytes);
-        }
-    }
-}
-
-/// How a word is loaded. Not a closure: those are not sure to be inlined.
-trait Load: Copy {
-    /// The word for the place that `at` is in the aligned source.
-    ///
-    /// # Safety
-    ///
-    /// As for [`copy`].
-    unsafe fn load(self, at: Global<Word>) -> Word;
-}
-
-/// The word itself.
-#[derive(Clone, Copy)]
-struct Plain;
-
-impl Load for Plain {
-    #[inline(always)]
-    unsafe fn load(self, at: Global<Word>) -> Word {
-        // SAFETY: the caller's contract.
-        unsafe { arch::load_weak_v2_u64(at) }
-    }
-}
-
-/// The 16 bytes that begin so many bits into it.
-#[derive(Clone, Copy)]
-struct Shifted(u32);
-
-impl Load for Shifted {
-    #[inline(always)]
-    unsafe fn load(self, at: Global<Word>) -> Word {
-        // SAFETY: the caller's contract.
-        unsafe { cut(arch::load_weak_v2_u64(at), arch::load_weak_v2_u64(at.add(1)), self.0) }
-    }
-}
-
-/// A copy of any length and alignment.
-///
-/// # Safety
-///
-/// As for [`copy`].
-#[inline(always)]
-unsafe fn unaligned<G: Group>(group: G, dst: Global<u8>, src: Global<u8>, bytes: u64) {
-    let Parts { head, shift, words } = Parts::of(dst, src, bytes);
-    let (to, from) = (dst.byte_add(head).cast(), src.byte_add(head));
+    // The usual case comes to its words at once: a small copy's time is that of the instructions before its first load.
+    let aligned = (dst.address() | src.address() | bytes).is_multiple_of(WORD);
+    let parts = if aligned { Parts::aligned(bytes) } else { Parts::of(dst, src, bytes) };
+    let (to, from) = (dst.byte_add(parts.head).cast(), src.byte_add(parts.head));
     // SAFETY: the caller's contract; the words lie inside both ranges, and the edges are what lies around them.
     unsafe {
-        if shift == 0 {
-            body::<_, G>(group, to, from.cast(), words, Plain);
+        if parts.is_shifted {
+            shifted(group, to, from, parts.words);
         } else {
-            let first = from.byte_add(shift.wrapping_neg()).cast();
-            body::<_, G>(group, to, first, words, Shifted(shift as u32 * 8));
+            body(group, to, from.cast(), parts.words);
         }
-        edges(group, dst, src, head, head + words * WORD, bytes);
+        if !aligned {
+            edges(group, dst, src, parts.head, parts.head + parts.words * WORD, bytes);
+        }
     }
 }
 
@@ -102,50 +56,89 @@ unsafe fn unaligned<G: Group>(group: G, dst: Global<u8>, src: Global<u8>, bytes:
 struct Parts {
     /// Bytes before the first aligned word of the destination.
     head: u64,
-    /// How far the source's bytes for that word lie behind an aligned address.
-    shift: u64,
+    /// Whether the source's bytes for that word begin elsewhere than at an aligned address.
+    is_shifted: bool,
     /// Whole words from there.
     words: u64,
 }
 
 impl Parts {
     #[inline(always)]
+    const fn aligned(bytes: u64) -> Self {
+        Self { head: 0, is_shifted: false, words: bytes / WORD }
+    }
+
+    #[inline(always)]
     fn of(dst: Global<u8>, src: Global<u8>, bytes: u64) -> Self {
-        let to_alignment = dst.address().wrapping_neg() % WORD;
-        let shift = src.byte_add(to_alignment).address() % WORD;
-        // A shifted copy reads the whole aligned word in which its first byte stands: begin one word later where that word
-        // would begin before the source does.
-        let head = if shift > to_alignment { to_alignment + WORD } else { to_alignment };
-        // ... and ends where its second word would pass the source's end.
-        let lookahead = if shift == 0 { 0 } else { WORD - shift };
-        let head = head.min(bytes);
-        Self { head, shift, words: (bytes - head).saturating_sub(lookahead) / WORD }
+        // Less than two words: 32 bits do.
+        let to_alignment = (dst.address() as u32).wrapping_neg() % WORD as u32;
+        let from = (src.address() as u32).wrapping_add(to_alignment);
+        let is_shifted = !from.is_multiple_of(WORD as u32);
+        // A shifted copy reads its words four bytes at a time, from the aligned address at or before the first byte: it begins
+        // one word later where that address would lie before the source ...
+        let before = from % QUARTER as u32;
+        let head = if before > to_alignment { to_alignment + WORD as u32 } else { to_alignment };
+        // ... and ends where what it reads would pass the source's end.
+        let lookahead = if is_shifted { QUARTER as u32 - before } else { 0 };
+        let head = u64::from(head).min(bytes);
+        Self { head, is_shifted, words: (bytes - head).saturating_sub(lookahead.into()) / WORD }
     }
 }
 
-/// The 16 bytes that begin `bits` bits into the 32 bytes of `low` and `high`. `bits` is a multiple of 8 below 128.
+/// Copies `words` words from an address that is not aligned to them.
+///
+/// Two words of a thread in flight, then one. Each word is cut out of five aligned pieces of four bytes
+/// by a byte shift.
+///
+/// # Safety
+///
+/// `dst` is aligned and holds `words` words, and so does `src`, with what lies before and behind them up to the next addresses
+/// that are aligned to 4 ([`Parts`]).
 #[inline(always)]
-fn cut(low: Word, high: Word, bits: u32) -> Word {
-    // Whole 32-bit words first, by two and by one, then the rest by funnel shifts, each one instruction. Word by word: an
-    // array indexed by a condition would go through local memory.
-    let (a, b, c, d, e, f, g, h) = (
-        low[0] as u32,
-        (low[0] >> 32) as u32,
-        low[1] as u32,
-        (low[1] >> 32) as u32,
-        high[0] as u32,
-        (high[0] >> 32) as u32,
-        high[1] as u32,
-        (high[1] >> 32) as u32,
-    );
-    let (two, one) = (bits & 64 != 0, bits & 32 != 0);
-    let pick = |later: bool, x: u32, y: u32| if later { y } else { x };
-    let (a, b, c) = (pick(two, a, c), pick(two, b, d), pick(two, c, e));
-    let (d, e, f) = (pick(two, d, f), pick(two, e, g), pick(two, f, h));
-    let (a, b, c, d, e) =
-        (pick(one, a, b), pick(one, b, c), pick(one, c, d), pick(one, d, e), pick(one, e, f));
-    let shift = |x: u32, y: u32| (join(x, y) >> (bits % 32)) as u32;
-    [join(shift(a, b), shift(b, c)), join(shift(c, d), shift(d, e))]
+unsafe fn shifted<G: Group>(group: G, dst: Global<Word>, src: Global<u8>, words: u64) {
+    let bits = (src.address() % QUARTER) as u32 * 8;
+    let src: Global<Word> = src.byte_add((src.address() % QUARTER).wrapping_neg()).cast();
+    let (first, step) = (u64::from(group.rank()), u64::from(group.size()));
+    let (mut to, mut from) = (dst.add(first), src.add(first));
+    let stride = step * WORD;
+    let mut left = words as i64 - first as i64;
+    // SAFETY: places from this thread's first on, `step` apart, of which `left` tells how many there are.
+    unsafe {
+        while left > step as i64 {
+            arch::keep_loop();
+            cut_batch::<2>(to, from, stride, bits);
+            (to, from) = (to.byte_add(2 * stride), from.byte_add(2 * stride));
+            left -= 2 * step as i64;
+        }
+        if left > 0 {
+            cut_batch::<1>(to, from, stride, bits);
+        }
+    }
+}
+
+/// `N` words, `stride` bytes apart, each `bits` bits into the five pieces of four bytes at its place: all loads, then all
+/// stores.
+///
+/// # Safety
+///
+/// As for [`shifted`].
+#[inline(always)]
+unsafe fn cut_batch<const N: usize>(to: Global<Word>, from: Global<Word>, stride: u64, bits: u32) {
+    let mut at = Steps::from(from, stride);
+    let pieces: [[u32; 5]; N] = core::array::from_fn(|_| {
+        let at = at.next_address::<u32>();
+        // SAFETY: the caller's contract.
+        core::array::from_fn(|k| unsafe { arch::load_weak_u32(at.add(k as u64)) })
+    });
+    let mut at = Steps::from(to, stride);
+    for k in 0..N {
+        let [a, b, c, d, e] = pieces[k];
+        // One instruction each, a funnel shift.
+        let shift = |low: u32, high: u32| (join(low, high) >> bits) as u32;
+        let word = [join(shift(a, b), shift(b, c)), join(shift(c, d), shift(d, e))];
+        // SAFETY: the caller's contract.
+        unsafe { arch::store_weak_v2_u64(at.next_address(), word) };
+    }
 }
 
 #[inline(always)]
@@ -153,7 +146,7 @@ const fn join(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
 }
 
-/// Stores what `load` makes of each of `words` places at `src` at the same place of `dst`.
+/// Copies `words` words.
 ///
 /// While there is work for every thread four times over, each team takes `4 * t` neighbouring words a turn (`t` its threads),
 /// thread `i` the words `i + k * t`: neighbouring words meet in one DRAM page at one time, and each thread has four loads in
@@ -161,58 +154,61 @@ const fn join(low: u32, high: u32) -> u64 {
 ///
 /// # Safety
 ///
-/// `dst` is aligned and holds `words` words; `load` may load at the address of each of `src`'s.
+/// Both sides are aligned and hold `words` words.
 #[inline(always)]
-unsafe fn body<L: Load, G: Group>(
-    group: G,
-    mut dst: Global<Word>,
-    mut src: Global<Word>,
-    mut words: u64,
-    load: L,
-) {
-    let (first, step) = (u64::from(group.rank()), group.size());
-    // The shortest way for the shortest copies, whose time is that of the way.
-    if words <= u64::from(step) {
-        if first < words {
-            // SAFETY: word `first`.
-            unsafe { batch::<1, L>(dst.add(first), src.add(first), 0, load) };
-        }
-        return;
-    }
-    let Team { rank, size, index, teams } = group.team();
-    let turn = u64::from(IN_FLIGHT as u32 * size);
-    let all = turn * u64::from(teams);
-    if words >= all {
-        let own = u64::from(index) * turn + u64::from(rank);
-        let (mut to, mut from) = (dst.add(own), src.add(own));
-        while words >= all {
-            // SAFETY: the team's turn of `all` words that are left.
-            unsafe { batch::<IN_FLIGHT, L>(to, from, u64::from(size) * WORD, load) };
-            (to, from) = (to.add(all), from.add(all));
-            words -= all;
-        }
-        let back = (own * WORD).wrapping_neg();
-        (dst, src) = (to.byte_add(back), from.byte_add(back));
-    }
+unsafe fn body<G: Group>(group: G, dst: Global<Word>, src: Global<Word>, words: u64) {
+    let (first, step) = (u64::from(group.rank()), i64::from(group.size()));
     let (mut to, mut from) = (dst.add(first), src.add(first));
     // Words from this thread's first on; below 1 there is nothing left for it.
     let mut left = words as i64 - first as i64;
-    let stride = u64::from(step) * WORD;
+    let stride = step as u64 * WORD;
     // SAFETY: places from this thread's first on, `step` apart, of which `left` tells how many there are.
     unsafe {
-        if left > 3 * i64::from(step) {
-            batch::<4, L>(to, from, stride, load);
-            return;
-        }
-        if left > i64::from(step) {
-            batch::<2, L>(to, from, stride, load);
-            (to, from) = (to.byte_add(2 * stride), from.byte_add(2 * stride));
-            left -= 2 * i64::from(step);
+        // In this order the shortest copies, whose time is that of the way, come to their one word a thread by one comparison.
+        if left > step {
+            let turned = turns(group.team(), dst, src, words);
+            (to, from) = (to.add(turned), from.add(turned));
+            left -= turned as i64;
+            while left > 3 * step {
+                batch::<IN_FLIGHT>(to, from, stride);
+                (to, from) = (to.byte_add(4 * stride), from.byte_add(4 * stride));
+                left -= 4 * step;
+            }
+            if left > step {
+                batch::<2>(to, from, stride);
+                (to, from) = (to.byte_add(2 * stride), from.byte_add(2 * stride));
+                left -= 2 * step;
+            }
         }
         if left > 0 {
-            batch::<1, L>(to, from, stride, load);
+            batch::<1>(to, from, stride);
         }
     }
+}
+
+/// The whole turns of a group of several teams; those of one team are what follows for any group. Gives how many words they
+/// were.
+///
+/// # Safety
+///
+/// As for [`body`].
+#[inline(always)]
+unsafe fn turns(team: Team, dst: Global<Word>, src: Global<Word>, words: u64) -> u64 {
+    let Team { rank, size, index, teams } = team;
+    let turn = u64::from(IN_FLIGHT as u32 * size);
+    let all = turn * u64::from(teams);
+    let mut done = 0;
+    if teams > 1 {
+        let own = u64::from(index) * turn + u64::from(rank);
+        let (mut to, mut from) = (dst.add(own), src.add(own));
+        while done + all <= words {
+            // SAFETY: the team's turn of the `all` words from `done` on.
+            unsafe { batch::<IN_FLIGHT>(to, from, u64::from(size) * WORD) };
+            (to, from) = (to.add(all), from.add(all));
+            done += all;
+        }
+    }
+    done
 }
 
 /// `N` words, `stride` bytes apart: all loads, then all stores.
@@ -221,10 +217,10 @@ unsafe fn body<L: Load, G: Group>(
 ///
 /// They lie inside both ranges.
 #[inline(always)]
-unsafe fn batch<const N: usize, L: Load>(to: Global<Word>, from: Global<Word>, stride: u64, load: L) {
+unsafe fn batch<const N: usize>(to: Global<Word>, from: Global<Word>, stride: u64) {
     let mut at = Steps::from(from, stride);
     // SAFETY: the caller's contract.
-    let values: [Word; N] = core::array::from_fn(|_| unsafe { load.load(at.next_address()) });
+    let values: [Word; N] = core::array::from_fn(|_| unsafe { arch::load_weak_v2_u64(at.next_address()) });
     let mut at = Steps::from(to, stride);
     for k in 0..N {
         // SAFETY: the caller's contract.
@@ -248,11 +244,12 @@ pub(crate) unsafe fn edges<G: Group>(
 ) {
     let narrow = !(dst.address() | src.address() | bytes).is_multiple_of(4);
     let unit = if narrow { 1 } else { 4 };
-    let step = u64::from(group.size()) * unit;
-    let end = head + (bytes - tail);
-    let mut i = u64::from(group.rank()) * unit;
-    while i < end {
-        let at = if i < head { i } else { i - head + tail };
+    // In units; a few at most, before and behind.
+    let (before, all) = (head as u32 / unit, (head + (bytes - tail)) as u32 / unit);
+    let mut i = group.rank();
+    while i < all {
+        arch::keep_loop();
+        let at = u64::from(i * unit) + if i < before { 0 } else { tail - head };
         let (to, from) = (dst.byte_add(at), src.byte_add(at));
         // SAFETY: the caller's contract; a word where both sides, and so head and tail, are aligned to 4.
         unsafe {
@@ -262,6 +259,6 @@ pub(crate) unsafe fn edges<G: Group>(
                 arch::store_weak_u32(to.cast(), arch::load_weak_u32(from.cast()));
             }
         }
-        i = arch::advance(i, step); // a few turns at most: not unrolled
+        i += group.size();
     }
 }

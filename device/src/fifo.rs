@@ -31,7 +31,7 @@
 use crate::abi::{FifoHandle, Global, Position, Trigger, WaitError, WaitKind, WaitSite};
 use crate::arch::{self, AcqRel, Acquire, Gpu, Relaxed, Release, Sys};
 use crate::mem::{Mapped, Pairs, Word};
-use crate::spin::{self, Look, Patience, reached};
+use crate::spin::{self, Patience, reached};
 
 /// The bit that both words of the slot with this position carry once they are written.
 #[inline(always)]
@@ -148,15 +148,17 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
         let room = position.wrapping_add(1).wrapping_sub(self.capacity);
         if !reached(cached, room) {
             let (tail, cache) = (self.tail, self.tail_cache);
-            spin::wait(patience, self.site, room, || {
-                let seen = tail.load::<Acquire, Sys>();
-                if !reached(seen, room) {
-                    return Look::Pending(seen);
-                }
-                // An older value that another thread stores later only makes somebody look again.
-                cache.store::<Release, Gpu>(seen);
-                Look::Ready(())
-            })?;
+            let load = || tail.load::<Acquire, Sys>();
+            let seen = spin::wait_for(
+                patience,
+                self.site,
+                room,
+                load,
+                |seen| reached(seen, room).then_some(seen),
+                |seen| seen,
+            )?;
+            // An older value that another thread stores later only makes somebody look again.
+            cache.store::<Release, Gpu>(seen);
         }
         let (mark, [low, high]) = (mark(position, self.capacity), trigger.words());
         self.slots.store::<Relaxed, Sys>(position & (self.capacity - 1), [low | mark, high | mark]);
@@ -179,10 +181,9 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
     #[inline(always)]
     pub fn sync(&self, position: Position, patience: impl Patience) -> Result<(), WaitError> {
         let tail = self.tail;
-        spin::wait(patience, self.site, position.behind(), || {
-            let seen = tail.load::<Acquire, Sys>();
-            if reached(seen, position.behind()) { Look::Ready(()) } else { Look::Pending(seen) }
-        })
+        let (load, behind) = (|| tail.load::<Acquire, Sys>(), position.behind());
+        let ready = |seen| reached(seen, behind).then_some(());
+        spin::wait_for(patience, self.site, behind, load, ready, |seen| seen)
     }
 }
 

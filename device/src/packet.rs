@@ -14,6 +14,9 @@ use crate::spin::{self, Look, Policy};
 
 /// How a packet goes over the wire.
 pub trait Wire: Packet {
+    /// A packet as it is read: its 64-bit words.
+    type Words: Copy;
+
     /// Stores payload and flag, by one access. Called by a thread.
     ///
     /// # Safety
@@ -21,21 +24,43 @@ pub trait Wire: Packet {
     /// `at` is aligned, mapped to this device and live.
     unsafe fn write(at: Global<Self>, payload: Self::Payload, flag: Flag);
 
-    /// Looks once: the payload where every word has the flag, else [`Look::Pending`] with a flag that is not it. Called by
-    /// a thread.
+    /// Reads the packet, by one access. Called by a thread.
     ///
     /// # Safety
     ///
     /// As for [`Wire::write`].
-    unsafe fn look(at: Global<Self>, flag: Flag) -> Look<Self::Payload>;
+    unsafe fn load(at: Global<Self>) -> Self::Words;
 
-    /// As [`Wire::look`] where `there`, without a branch; elsewhere [`Look::Ready`] with an arbitrary payload, and no access.
-    /// Called by a thread.
+    /// As [`Wire::load`] unless `words` have the flag already, without a branch; else `words`, and no access. Called by a thread.
     ///
     /// # Safety
     ///
-    /// Where `there`, as for [`Wire::write`].
-    unsafe fn look_if(there: bool, at: Global<Self>, flag: Flag) -> Look<Self::Payload>;
+    /// Unless they have, as for [`Wire::write`].
+    unsafe fn load_unless_ready(words: Self::Words, at: Global<Self>, flag: Flag) -> Self::Words;
+
+    /// Words with this number for a flag, and no payload.
+    fn blank(flag: u32) -> Self::Words;
+
+    /// The payload, where every word has the flag.
+    fn payload(words: Self::Words, flag: Flag) -> Option<Self::Payload>;
+
+    /// A flag of the words', another than `flag` where there is one.
+    fn flag_seen(words: Self::Words, flag: Flag) -> u32;
+
+    /// Looks once: the payload, or the flag that is not yet the right one. Called by a thread.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Wire::write`].
+    #[inline(always)]
+    unsafe fn look(at: Global<Self>, flag: Flag) -> Look<Self::Payload> {
+        // SAFETY: the caller's contract.
+        let words = unsafe { Self::load(at) };
+        match Self::payload(words, flag) {
+            Some(payload) => Look::Ready(payload),
+            None => Look::Pending(Self::flag_seen(words, flag).into()),
+        }
+    }
 
     /// `bytes` bytes at `src`, of any alignment, in a payload's low end; 0 above. `bytes` is at most
     /// [`Packet::PAYLOAD_BYTES`]. Called by a thread.
@@ -54,22 +79,13 @@ pub trait Wire: Packet {
 }
 
 #[inline(always)]
-const fn word(data: u32, flag: Flag) -> u64 {
-    data as u64 | (flag.get() as u64) << 32
+const fn word(data: u32, flag: u32) -> u64 {
+    data as u64 | (flag as u64) << 32
 }
 
 #[inline(always)]
-fn unpack_word(word: u64, flag: Flag) -> Look<u32> {
-    let seen = (word >> 32) as u32;
-    if seen == flag.get() { Look::Ready(word as u32) } else { Look::Pending(u64::from(seen)) }
-}
-
-#[inline(always)]
-fn unpack_words([low, high]: [u64; 2], flag: Flag) -> Look<u64> {
-    match (unpack_word(low, flag), unpack_word(high, flag)) {
-        (Look::Ready(low), Look::Ready(high)) => Look::Ready(u64::from(low) | u64::from(high) << 32),
-        (Look::Pending(seen), _) | (_, Look::Pending(seen)) => Look::Pending(seen),
-    }
+const fn flag_of(word: u64) -> u32 {
+    (word >> 32) as u32
 }
 
 /// The low `bytes` bytes at `src`, one by one.
@@ -82,9 +98,10 @@ unsafe fn gather_bytes(src: Global<u8>, bytes: u64) -> u64 {
     let mut value = 0;
     let mut i = 0;
     while i < bytes {
+        arch::keep_loop(); // a rare path
         // SAFETY: the caller's contract.
         value |= u64::from(unsafe { arch::load_weak_u8(src.add(i)) }) << (8 * i);
-        i = arch::advance(i, 1); // a rare path: not unrolled
+        i = arch::advance(i, 1);
     }
     value
 }
@@ -98,29 +115,47 @@ unsafe fn gather_bytes(src: Global<u8>, bytes: u64) -> u64 {
 unsafe fn scatter_bytes(dst: Global<u8>, value: u64, bytes: u64) {
     let mut i = 0;
     while i < bytes {
+        arch::keep_loop(); // a rare path
         // SAFETY: the caller's contract.
         unsafe { arch::store_weak_u8(dst.add(i), (value >> (8 * i)) as u8) };
-        i = arch::advance(i, 1); // a rare path: not unrolled
+        i = arch::advance(i, 1);
     }
 }
 
 impl Wire for Ll8 {
+    type Words = u64;
+
     #[inline(always)]
     unsafe fn write(at: Global<Self>, payload: u32, flag: Flag) {
         // SAFETY: the caller's contract.
-        unsafe { arch::store_volatile_u64(at.cast(), word(payload, flag)) }
+        unsafe { arch::store_volatile_u64(at.cast(), word(payload, flag.get())) }
     }
 
     #[inline(always)]
-    unsafe fn look(at: Global<Self>, flag: Flag) -> Look<u32> {
+    unsafe fn load(at: Global<Self>) -> u64 {
         // SAFETY: the caller's contract.
-        unpack_word(unsafe { arch::load_volatile_u64(at.cast()) }, flag)
+        unsafe { arch::load_volatile_u64(at.cast()) }
     }
 
     #[inline(always)]
-    unsafe fn look_if(there: bool, at: Global<Self>, flag: Flag) -> Look<u32> {
+    unsafe fn load_unless_ready(word: u64, at: Global<Self>, flag: Flag) -> u64 {
         // SAFETY: the caller's contract.
-        unpack_word(unsafe { arch::load_volatile_u64_if(there, at.cast(), word(0, flag)) }, flag)
+        unsafe { arch::load_volatile_u64_if(Self::payload(word, flag).is_none(), at.cast(), word) }
+    }
+
+    #[inline(always)]
+    fn blank(flag: u32) -> u64 {
+        word(0, flag)
+    }
+
+    #[inline(always)]
+    fn payload(word: u64, flag: Flag) -> Option<u32> {
+        (flag_of(word) == flag.get()).then_some(word as u32)
+    }
+
+    #[inline(always)]
+    fn flag_seen(word: u64, _: Flag) -> u32 {
+        flag_of(word)
     }
 
     #[inline(always)]
@@ -137,23 +172,41 @@ impl Wire for Ll8 {
 }
 
 impl Wire for Ll16 {
+    type Words = [u64; 2];
+
     #[inline(always)]
     unsafe fn write(at: Global<Self>, payload: u64, flag: Flag) {
-        let words = [word(payload as u32, flag), word((payload >> 32) as u32, flag)];
+        let words = [word(payload as u32, flag.get()), word((payload >> 32) as u32, flag.get())];
         // SAFETY: the caller's contract.
         unsafe { arch::store_volatile_v2_u64(at.cast(), words) }
     }
 
     #[inline(always)]
-    unsafe fn look(at: Global<Self>, flag: Flag) -> Look<u64> {
+    unsafe fn load(at: Global<Self>) -> [u64; 2] {
         // SAFETY: the caller's contract.
-        unpack_words(unsafe { arch::load_volatile_v2_u64(at.cast()) }, flag)
+        unsafe { arch::load_volatile_v2_u64(at.cast()) }
     }
 
     #[inline(always)]
-    unsafe fn look_if(there: bool, at: Global<Self>, flag: Flag) -> Look<u64> {
+    unsafe fn load_unless_ready(words: [u64; 2], at: Global<Self>, flag: Flag) -> [u64; 2] {
         // SAFETY: the caller's contract.
-        unpack_words(unsafe { arch::load_volatile_v2_u64_if(there, at.cast(), [word(0, flag); 2]) }, flag)
+        unsafe { arch::load_volatile_v2_u64_if(Self::payload(words, flag).is_none(), at.cast(), words) }
+    }
+
+    #[inline(always)]
+    fn blank(flag: u32) -> [u64; 2] {
+        [word(0, flag); 2]
+    }
+
+    #[inline(always)]
+    fn payload([low, high]: [u64; 2], flag: Flag) -> Option<u64> {
+        let ready = flag_of(low) == flag.get() && flag_of(high) == flag.get();
+        ready.then_some(u64::from(low as u32) | high << 32)
+    }
+
+    #[inline(always)]
+    fn flag_seen([low, high]: [u64; 2], flag: Flag) -> u32 {
+        if flag_of(low) == flag.get() { flag_of(high) } else { flag_of(low) }
     }
 
     #[inline(always)]
@@ -198,17 +251,20 @@ impl Source<'_> {
 /// `at` is aligned, mapped to this device and live.
 #[inline(always)]
 pub unsafe fn read<P: Wire>(at: Global<P>, flag: Flag, source: Source<'_>) -> Result<P::Payload, WaitError> {
-    spin::wait(source.policy.patience(), source.site(), u64::from(flag.get()), || {
-        // SAFETY: the caller's contract.
-        unsafe { P::look(at, flag) }
-    })
+    // SAFETY: the caller's contract.
+    let load = || unsafe { P::load(at) };
+    let payload = |words| P::payload(words, flag);
+    let seen = |words| u64::from(P::flag_seen(words, flag));
+    spin::wait_for(source.policy.patience(), source.site(), u64::from(flag.get()), load, payload, seen)
 }
 
-/// Waits for `N` packets together. All are looked at at once, so the wait is as long as the last packet's. Called by a thread.
+/// Waits for `N` packets together. They are looked at at once, so the wait is as long as the last packet's. Called by a thread.
 ///
-/// Each call of `places` gives a function that names the places in their order, one a call, and whether there is a packet; the
-/// payload of one that is not there is arbitrary, and nothing is read. `place` names the `k`th place and its source again,
-/// for the report of one that did not come.
+/// `there` says whether there is a `k`th packet; the payload of one that is not there is arbitrary. Each call of `places` gives a
+/// function that names the places in their order, one a call; `place` names the `k`th again, with its source, for the report of
+/// one that did not come. `look` gives a packet's words as they are now, from those of the look before and its place:
+/// [`Wire::load`] where every packet is there, or [`Wire::load_unless_ready`], which leaves alone what is not there and what has
+/// come already, so that no look at it stands in the way of the others, and takes more registers.
 ///
 /// # Errors
 ///
@@ -218,42 +274,46 @@ pub unsafe fn read<P: Wire>(at: Global<P>, flag: Flag, source: Source<'_>) -> Re
 ///
 /// Each packet that is there is aligned, mapped to this device and live.
 #[inline(always)]
-pub unsafe fn read_batch<'a, P: Wire, F: FnMut() -> (Global<P>, bool), const N: usize>(
+pub unsafe fn read_batch<'a, P: Wire, F: FnMut() -> Global<P>, const N: usize>(
     flag: Flag,
+    there: impl Fn(u32) -> bool,
     places: impl Fn() -> F,
     place: impl Fn(u32) -> (Global<P>, Source<'a>),
+    look: impl Fn(P::Words, Global<P>) -> P::Words,
 ) -> Result<[P::Payload; N], WaitError> {
+    // The flag where there is none, another where there is one.
+    let mut words: [P::Words; N] =
+        core::array::from_fn(|k| P::blank(flag.get() ^ u32::from(there(k as u32))));
     loop {
         let mut looks_left = BATCH_LOOKS;
-        let missing = loop {
+        while looks_left > 0 {
+            arch::keep_loop();
             let mut next = places();
-            let looks: [Look<P::Payload>; N] = core::array::from_fn(|_| {
-                let (at, there) = next();
-                // SAFETY: the caller's contract.
-                unsafe { P::look_if(there, at, flag) }
-            });
-            let mut missing = N;
+            let mut ready = true;
             for k in 0..N {
-                if matches!(looks[k], Look::Pending(_)) {
-                    missing = k;
-                }
+                words[k] = look(words[k], next());
             }
-            if missing == N {
+            for k in 0..N {
+                ready &= P::payload(words[k], flag).is_some();
+            }
+            if ready {
                 // The default is never taken: all are ready.
-                return Ok(core::array::from_fn(|k| {
-                    if let Look::Ready(payload) = looks[k] { payload } else { Default::default() }
-                }));
+                return Ok(core::array::from_fn(|k| P::payload(words[k], flag).unwrap_or_default()));
             }
-            looks_left -= 1;
-            if looks_left == 0 {
-                break missing as u32;
-            }
+            looks_left = arch::count_down(looks_left);
             arch::pause();
-        };
-        // Long enough for the policy to be asked: wait for one that lacks, so that a report names it.
-        let (at, source) = place(missing);
-        // SAFETY: the caller's contract: a packet that is not ready is there.
-        unsafe { read(at, flag, source) }?;
+        }
+        // Long enough for the policy to be asked: wait for one after the other, so that a report names one that lacks.
+        let mut k = 0;
+        while k < N as u64 {
+            arch::keep_loop();
+            if there(k as u32) {
+                let (at, source) = place(k as u32);
+                // SAFETY: the caller's contract: a packet that is there.
+                unsafe { read(at, flag, source) }?;
+            }
+            k = arch::advance(k, 1);
+        }
     }
 }
 
@@ -385,11 +445,13 @@ where
         let from = src.add(i);
         let places = || {
             let mut at = Steps::from(from, stride);
-            move || (at.next_address(), true)
+            move || at.next_address()
         };
+        let place = |k| (from.byte_add(u64::from(k) * stride), source);
         // SAFETY: packet `i + k * step`, below `whole`.
-        let payloads: [P::Payload; IN_FLIGHT] =
-            unsafe { read_batch(flag, places, |k| (from.byte_add(u64::from(k) * stride), source)) }?;
+        let look = |_, at| unsafe { P::load(at) };
+        // SAFETY: as above, each of them.
+        let payloads: [P::Payload; IN_FLIGHT] = unsafe { read_batch(flag, |_| true, places, place, look) }?;
         let mut at = Steps::from(dst.byte_add(i * P::PAYLOAD_BYTES), step * P::PAYLOAD_BYTES);
         for k in 0..IN_FLIGHT {
             // SAFETY: as above; aligned, since there are whole payloads.

@@ -17,7 +17,7 @@ use crate::arch::{Acquire, Sys};
 use crate::fifo::DeviceProducer;
 use crate::mem::{Mapped, Word};
 use crate::semaphore::Inbound;
-use crate::spin::{self, Look, Patience, Policy, reached};
+use crate::spin::{self, Patience, Policy, reached};
 
 /// A range of one of the proxy's memories.
 #[derive(Clone, Copy, Debug)]
@@ -157,10 +157,9 @@ impl PortChannelBase {
     #[inline(always)]
     fn wait_flushed(&self, position: Position, patience: impl Patience) -> Result<(), WaitError> {
         let (flushed, expected) = (self.flushed, position.behind());
-        spin::wait(patience, self.flush_site, expected, || {
-            let seen = flushed.load::<Acquire, Sys>();
-            if reached(seen, expected) { Look::Ready(()) } else { Look::Pending(seen) }
-        })
+        let load = || flushed.load::<Acquire, Sys>();
+        let ready = |seen| reached(seen, expected).then_some(());
+        spin::wait_for(patience, self.flush_site, expected, load, ready, |seen| seen)
     }
 
     /// Waits for a signal of the peer's. Called by a thread. See [`Inbound::wait`].

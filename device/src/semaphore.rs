@@ -16,7 +16,7 @@ use crate::abi::{
 };
 use crate::arch::{Acquire, Gpu, LoadOrder, Relaxed, Release, Sys};
 use crate::mem::{Mapped, Word};
-use crate::spin::{self, Look, Patience, reached};
+use crate::spin::{self, Patience, reached};
 
 /// The signalling side.
 #[derive(Clone, Copy, Debug)]
@@ -114,10 +114,9 @@ impl<W: Word<Value = u64>> Inbound<W> {
     fn wait_ordered<O: LoadOrder>(&self, patience: impl Patience) -> Result<(), WaitError> {
         let expected = self.expected.fetch_add::<Relaxed, Gpu>(1).wrapping_add(1);
         let token = self.token;
-        let waited = spin::wait(patience, self.site, expected, || {
-            let seen = token.load::<O, Sys>();
-            if reached(seen, expected) { Look::Ready(()) } else { Look::Pending(seen) }
-        });
+        let load = || token.load::<O, Sys>();
+        let ready = |seen| reached(seen, expected).then_some(());
+        let waited = spin::wait_for(patience, self.site, expected, load, ready, |seen| seen);
         if waited.is_err() {
             self.expected.add::<Relaxed, Gpu>(u64::MAX); // minus one: the signal is still to come
         }

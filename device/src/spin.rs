@@ -5,6 +5,8 @@
 //! [`WaitError::Timeout`], or with [`WaitError::Aborted`], and in the last two cases the first to fail leaves a report on
 //! the host's board.
 
+use core::mem::offset_of;
+
 use crate::abi::{BoardState, Global, PolicyHandle, WaitBoard, WaitError, WaitSite};
 use crate::arch::{self, Gpu, Relaxed, Release, Sys};
 
@@ -68,62 +70,74 @@ pub struct BoardPatience {
     started: u64,
 }
 
-impl BoardPatience {
-    #[inline(always)]
-    fn field<T>(&self, offset: usize) -> Global<T> {
-        self.handle.board.byte_add(offset as u64).cast()
-    }
-}
-
-macro_rules! board {
-    ($patience:ident . $field:ident) => {
-        $patience.field(core::mem::offset_of!(WaitBoard, $field))
-    };
-}
-
 impl Patience for BoardPatience {
     const LOOKS: u32 = 256;
 
     #[inline(always)]
     fn exhausted(&mut self) -> Option<WaitError> {
         // SAFETY: `Policy::new`'s contract: the board is mapped and live.
-        if unsafe { arch::load_u32::<Relaxed, Sys>(board!(self.abort)) } != 0 {
-            return Some(WaitError::Aborted);
-        }
+        let aborted = unsafe {
+            arch::load_u32::<Relaxed, Sys>(
+                self.handle.board.byte_add(offset_of!(WaitBoard, abort) as u64).cast(),
+            )
+        } != 0;
         let now = arch::timer_ns();
         if self.started == 0 {
             self.started = now;
         }
-        (now.wrapping_sub(self.started) > self.handle.timeout_ns).then_some(WaitError::Timeout)
+        let late = now.wrapping_sub(self.started) > self.handle.timeout_ns;
+        if !(aborted | late) {
+            return None;
+        }
+        Some(if aborted { WaitError::Aborted } else { WaitError::Timeout })
     }
 
     #[inline(always)]
     fn report(&mut self, site: WaitSite, error: WaitError, expected: u64, seen: u64) {
-        // Threads of one device contend for the board, never the host: `.gpu` scope claims it, also where the bus has no
-        // atomics of its own.
-        // SAFETY: `Policy::new`'s contract, here and below; after the claim this thread alone writes the fields.
-        let before = unsafe {
-            arch::atom_cas_u32::<Relaxed, Gpu>(
-                board!(self.state),
-                BoardState::Clear as u32,
-                BoardState::Claimed as u32,
-            )
-        };
-        if before != BoardState::Clear as u32 {
-            return;
-        }
-        let line: Global<[u64; 2]> = board!(self.error);
-        // SAFETY: as above; the layout's assertions put the fields in these three 16-byte words.
-        unsafe {
-            let (rank, peer, channel) = (self.handle.rank.0, site.peer.0, site.channel.0);
-            arch::store_weak_v2_u64(line, [pair(error as u32, site.kind as u32), pair(rank, peer)]);
-            arch::store_weak_v2_u64(
-                line.add(1),
-                [pair(channel, arch::block_index()), pair(arch::thread_index(), 0)],
-            );
-            arch::store_weak_v2_u64(line.add(2), [expected, seen]);
-            arch::store_u32::<Release, Sys>(board!(self.state), BoardState::Reported as u32);
-        }
+        let (what, whose) = (pair(error as u32, site.kind as u32), pair(self.handle.rank.0, site.peer.0));
+        // SAFETY: `Policy::new`'s contract: the board is mapped and live.
+        unsafe { leave_report(self.handle.board, what, whose, site.channel.0, expected, seen) };
+    }
+}
+
+/// Claims the board and reports on it; where another wait has claimed it, does nothing. `what` is the error and the kind, `whose`
+/// the rank and its peer.
+///
+/// A function that is called, unlike the rest of the crate: all waits of a kernel share one, and it takes no registers of theirs.
+///
+/// # Safety
+///
+/// The board is mapped and live.
+#[cold]
+#[inline(never)]
+unsafe fn leave_report(
+    board: Global<WaitBoard>,
+    what: u64,
+    whose: u64,
+    channel: u32,
+    expected: u64,
+    seen: u64,
+) {
+    let state: Global<u32> = board.byte_add(offset_of!(WaitBoard, state) as u64).cast();
+    // Threads of one device contend for the board, never the host: `.gpu` scope claims it, also where the bus has no atomics
+    // of its own.
+    // SAFETY: the caller's contract, here and below; after the claim this thread alone writes the fields.
+    let before = unsafe {
+        arch::atom_cas_u32::<Relaxed, Gpu>(state, BoardState::Clear as u32, BoardState::Claimed as u32)
+    };
+    if before != BoardState::Clear as u32 {
+        return;
+    }
+    let line: Global<[u64; 2]> = board.byte_add(offset_of!(WaitBoard, error) as u64).cast();
+    // SAFETY: as above; the layout's assertions put the fields in these three 16-byte words.
+    unsafe {
+        arch::store_weak_v2_u64(line, [what, whose]);
+        arch::store_weak_v2_u64(
+            line.add(1),
+            [pair(channel, arch::block_index()), pair(arch::thread_index(), 0)],
+        );
+        arch::store_weak_v2_u64(line.add(2), [expected, seen]);
+        arch::store_u32::<Release, Sys>(state, BoardState::Reported as u32);
     }
 }
 
@@ -149,38 +163,55 @@ pub const fn reached(seen: u64, expected: u64) -> bool {
 ///
 /// What `patience` says; it has reported it.
 #[inline(always)]
-pub fn wait<T>(
-    mut patience: impl Patience,
+pub fn wait<T: Copy>(
+    patience: impl Patience,
     site: WaitSite,
     expected: u64,
     look: impl FnMut() -> Look<T>,
 ) -> Result<T, WaitError> {
-    wait_with(&mut patience, site, expected, look)
+    let ready = |look| match look {
+        Look::Ready(value) => Some(value),
+        Look::Pending(_) => None,
+    };
+    let seen = |look| match look {
+        Look::Pending(seen) => seen,
+        Look::Ready(_) => expected,
+    };
+    wait_for(patience, site, expected, look, ready, seen)
 }
 
+/// As [`wait`], with a look in parts: `load` reads the word, `ready` takes from it what is waited for where that is there, and
+/// `seen` is what the report says of the last word. So a look does not work out what only a report needs.
+///
+/// # Errors
+///
+/// As for [`wait`].
 #[inline(always)]
-fn wait_with<P: Patience, T>(
-    patience: &mut P,
+pub fn wait_for<P: Patience, W: Copy, T>(
+    mut patience: P,
     site: WaitSite,
     expected: u64,
-    mut look: impl FnMut() -> Look<T>,
+    mut load: impl FnMut() -> W,
+    ready: impl Fn(W) -> Option<T>,
+    seen: impl Fn(W) -> u64,
 ) -> Result<T, WaitError> {
     loop {
-        let mut looks = P::LOOKS;
-        // Two loops, so that the inner one is a look, a compare and a count.
-        let seen = loop {
-            let seen = match look() {
-                Look::Ready(value) => return Ok(value),
-                Look::Pending(seen) => seen,
-            };
-            looks -= 1;
-            if looks == 0 {
-                break seen;
+        let mut left = P::LOOKS;
+        // Two loops, so that the inner one is a load, a compare and a count.
+        let word = loop {
+            arch::keep_loop();
+            let word = load();
+            if let Some(value) = ready(word) {
+                return Ok(value);
+            }
+            left = arch::count_down(left);
+            if left == 0 {
+                break word;
             }
             arch::pause();
         };
         if let Some(error) = patience.exhausted() {
-            patience.report(site, error, expected, seen);
+            patience.report(site, error, expected, seen(word));
             return Err(error);
         }
         arch::pause();

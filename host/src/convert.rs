@@ -13,7 +13,7 @@ use crate::error::{DataTypeError, Error, Result};
 /// Threads of a block.
 const THREADS: u32 = 256;
 /// The most blocks: enough to fill any device, with several turns each for what is larger still.
-const MAX_BLOCKS: u64 = 1 << 14;
+const MAX_BLOCKS: u64 = 1 << 18;
 /// Bytes of the wider side that a thread converts at once.
 const VECTOR_BYTES: u64 = 16;
 

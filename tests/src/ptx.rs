@@ -38,10 +38,10 @@ impl Instruction {
         self.is(&["ld", "ldu"]) && !self.opcode.starts_with("ld.param")
     }
 
-    /// Whether it is a plain, volatile or ordered store.
+    /// Whether it is a plain, volatile or ordered store: any but that of a call's parameter.
     #[must_use]
     pub fn is_store(&self) -> bool {
-        self.is(&["st"])
+        self.is(&["st"]) && !self.opcode.starts_with("st.param")
     }
 
     /// Whether it is a read-modify-write.
@@ -68,7 +68,7 @@ impl Instruction {
         self.is_load()
             || self.is_store()
             || self.is_rmw()
-            || self.is(&["fence", "membar", "bar", "barrier", "vote", "shfl", "cp", "prefetch"])
+            || self.is(&["fence", "membar", "bar", "barrier", "vote", "shfl", "cp", "prefetch", "call"])
     }
 }
 
@@ -97,6 +97,19 @@ impl Flow {
     pub fn of(module: &Module<'_>, name: &str) -> Self {
         let entry = module.entry(name).unwrap_or_else(|| panic!("no entry {name} in the PTX"));
         Self::parse(&module.text[entry.body.clone()])
+    }
+
+    /// Reads the function of `module` whose symbol ends so: one that entries call.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such function, or it branches in a way that this does not know.
+    #[must_use]
+    pub fn of_function(module: &Module<'_>, ending: &str) -> Self {
+        let defined = |name: &str, body: usize| name.ends_with(ending) && body > 0;
+        let function = module.functions.iter().find(|function| defined(function.name, function.body.len()));
+        let function = function.unwrap_or_else(|| panic!("no function …{ending} in the PTX"));
+        Self::parse(&module.text[function.body.clone()])
     }
 
     /// Reads a body.

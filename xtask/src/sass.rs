@@ -43,6 +43,8 @@ const GROUPS: [(&str, &str, &str); 2] =
     [("warpwire_", "kernels", "kernels.cu"), ("probe_", "primitives", "probes.cu")];
 /// The prefix of the counterparts.
 const BASELINE: &str = "baseline_";
+/// What follows the stem in the names of counterparts whose waits have our waits' contract: a limit, an abort, a report.
+const BOUNDED: &str = "_bounded";
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -118,11 +120,13 @@ impl Entries {
         Ok(found)
     }
 
-    /// Ours, and below it its counterpart where there is one.
+    /// Ours, and below it its counterparts where there are any.
     fn lines<'a>(&'a self, name: &'a str, code: &'a Code) -> Vec<Line<'a>> {
         let mut lines = vec![Line { name: stem(name), who: "warpwire", code }];
-        if let Some(code) = self.baseline.get(&format!("{BASELINE}{}", stem(name))) {
-            lines.push(Line { name: "", who: "C++", code });
+        for (who, suffix) in [("C++", ""), ("bounded", BOUNDED)] {
+            if let Some(code) = self.baseline.get(&format!("{BASELINE}{}{suffix}", stem(name))) {
+                lines.push(Line { name: "", who, code });
+            }
         }
         lines
     }

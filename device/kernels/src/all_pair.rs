@@ -143,8 +143,9 @@ unsafe fn all_pair(
         // SAFETY: packet `i` of the input.
         let payload = unsafe { load(input, i, bytes, aligned) };
         // Each rank begins with the one after it, so that not all write to one at a time.
-        let mut peer = next(rank, ranks);
-        while peer != rank {
+        let mut k = 1;
+        while k < ranks {
+            let peer = if rank + k < ranks { rank + k } else { rank + k - ranks };
             // SAFETY: `peer` is below `ranks`; slot `i` of this rank's row there.
             unsafe {
                 Ll16::write(
@@ -153,7 +154,7 @@ unsafe fn all_pair(
                     flag,
                 )
             };
-            peer = next(peer, ranks);
+            k += 1;
         }
         i += step;
     }
@@ -189,11 +190,6 @@ unsafe fn all_pair(
             _ => receive.many::<7>(),
         }
     }
-}
-
-#[inline(always)]
-const fn next(rank: u32, ranks: u32) -> u32 {
-    if rank + 1 == ranks { 0 } else { rank + 1 }
 }
 
 /// The two elements of packet `i`, the second 0 behind an odd end.
@@ -315,22 +311,22 @@ impl Receive<'_> {
         i: u64,
         base: u32,
     ) -> Result<[u64; N], WaitError> {
-        let left = (packets_for::<Ll16>(self.bytes) - i) as i64;
+        let left = packets_for::<Ll16>(self.bytes) - i;
         let row_bytes = u64::from(self.slots) * size_of::<Ll16>() as u64;
         let packet_bytes = u64::from(Grid.size()) * size_of::<Ll16>() as u64;
         let first = self.own.add(i).byte_add(u64::from(base) * row_bytes);
-        let rows_left = i64::from(self.peers - base);
+        let there = |k: u32| {
+            let (packet, row) = (u64::from(k / ROWS as u32), k % ROWS as u32);
+            packet * u64::from(Grid.size()) < left && base + row < self.peers
+        };
         let places = || {
-            let (mut packet, mut left) = (Steps::from(first, packet_bytes), Steps::left(left, Grid.size()));
-            let (mut row, mut rows, mut there, mut k) = (Steps::from(first, 0), Steps::left(0, 0), false, 0);
+            let (mut packet, mut row, mut k) = (Steps::from(first, packet_bytes), Steps::from(first, 0), 0);
             move || {
                 if k % ROWS == 0 {
                     row = Steps::from(packet.next_address::<Ll16>(), row_bytes);
-                    rows = Steps::left(rows_left, 1);
-                    there = left.next_is_left();
                 }
                 k += 1;
-                (row.next_address(), there & rows.next_is_left())
+                row.next_address()
             }
         };
         let place = |k: u32| {
@@ -341,8 +337,10 @@ impl Receive<'_> {
             let peer = Rank(peer + u32::from(peer >= self.rank));
             (at, Source { policy: self.policy, peer, channel: ChannelId(0) })
         };
-        // SAFETY: the caller's contract: slots of this rank's own scratch.
-        unsafe { packet::read_batch(self.flag, places, place) }
+        // SAFETY: the caller's contract: a slot of this rank's own scratch, and no access where there is no packet.
+        let look = |words, at| unsafe { Ll16::load_unless_ready(words, at, self.flag) };
+        // SAFETY: as above, each of them.
+        unsafe { packet::read_batch(self.flag, there, places, place, look) }
     }
 
     /// This rank's own packet `i`.

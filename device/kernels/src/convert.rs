@@ -24,16 +24,19 @@ pub struct ConvertArgs {
 }
 const_assert_eq!(size_of::<ConvertArgs>(), 24);
 
-/// Vectors that a thread has in flight.
+/// Vectors that a thread has in flight where the source is the wider side.
 pub const IN_FLIGHT: usize = 4;
 
-/// Converts in vectors of `N`, by the whole grid.
+/// And where the destination is: what is in flight are the loads, which are small then.
+const IN_FLIGHT_WIDENING: usize = 2;
+
+/// Converts in vectors of `N`, `K` of them in flight, by the whole grid.
 ///
 /// # Safety
 ///
 /// As for the kernels' launches.
 #[inline(always)]
-unsafe fn convert<T, U, const N: usize>(args: &ConvertArgs)
+unsafe fn convert<T, U, const N: usize, const K: usize>(args: &ConvertArgs)
 where
     T: Float + Lanes<N> + Lanes<1>,
     U: Float + Lanes<N> + Lanes<1>,
@@ -43,7 +46,7 @@ where
     let vectors = if aligned { args.count / N as u64 } else { 0 };
     // SAFETY: the launch's contract: whole vectors, then what is left.
     unsafe {
-        stream::<T, U, N>(from.cast(), to.cast(), vectors);
+        stream::<T, U, N, K>(from.cast(), to.cast(), vectors);
         let mut i = vectors * N as u64 + u64::from(Grid.rank());
         while i < args.count {
             Vector::<T, 1>::load(from.add(i)).convert::<U>().store(to.add(i));
@@ -52,20 +55,20 @@ where
     }
 }
 
-/// Converts `vectors` vectors: in turns of neighbouring ones, [`IN_FLIGHT`] a thread, as [`copy`](warpwire_device::copy)
+/// Converts `vectors` vectors: in turns of neighbouring ones, `K` a thread, as [`copy`](warpwire_device::copy)
 /// moves its words.
 ///
 /// # Safety
 ///
 /// Both sides are aligned and hold as many vectors.
 #[inline(always)]
-unsafe fn stream<T: Float + Lanes<N>, U: Float + Lanes<N>, const N: usize>(
+unsafe fn stream<T: Float + Lanes<N>, U: Float + Lanes<N>, const N: usize, const K: usize>(
     from: Global<[T; N]>,
     to: Global<[U; N]>,
     vectors: u64,
 ) {
     let Team { rank, size, index, teams } = Grid.team();
-    let turn = IN_FLIGHT as u32 * size;
+    let turn = K as u32 * size;
     let first = u64::from(index) * u64::from(turn) + u64::from(rank);
     let (mut from, mut to) = (from.add(first), to.add(first));
     let stride = u64::from(turn) * u64::from(teams);
@@ -76,12 +79,12 @@ unsafe fn stream<T: Float + Lanes<N>, U: Float + Lanes<N>, const N: usize>(
     while left > i64::from(turn - size) {
         let mut at = Steps::from(from, from_step);
         // SAFETY: the places are below `vectors`.
-        let values: [Vector<T, N>; IN_FLIGHT] =
+        let values: [Vector<T, N>; K] =
             core::array::from_fn(|_| unsafe { Vector::load_streaming(at.next_address()) });
         let mut at = Steps::from(to, to_step);
-        for k in 0..IN_FLIGHT {
+        for k in 0..K {
             // SAFETY: as above.
-            unsafe { values[k].convert::<U>().store_streaming(at.next_address()) };
+            unsafe { put(values[k].convert::<U>(), at.next_address(), size_of::<T>()) };
         }
         (from, to) = (from.add(stride), to.add(stride));
         left -= stride as i64;
@@ -93,19 +96,31 @@ unsafe fn stream<T: Float + Lanes<N>, U: Float + Lanes<N>, const N: usize>(
         // SAFETY: the place is below `vectors`.
         unsafe {
             let value = Vector::<T, N>::load_streaming(from.next_address());
-            value.convert::<U>().store_streaming(to.next_address());
+            put(value.convert::<U>(), to.next_address(), size_of::<T>());
         }
     }
 }
 
+/// Stores a vector: to be evicted first where it is the narrower side. The wider side's stores are most of what such a
+/// conversion moves, and reach the memory faster in the cache's usual order.
+///
+/// # Safety
+///
+/// As for [`Vector::store`].
+#[inline(always)]
+unsafe fn put<U: Float + Lanes<N>, const N: usize>(vector: Vector<U, N>, at: Global<U>, source_bytes: usize) {
+    // SAFETY: the caller's contract.
+    unsafe { if size_of::<U>() > source_bytes { vector.store(at) } else { vector.store_streaming(at) } }
+}
+
 macro_rules! conversions {
-    ($($(#[$meta:meta])* $Name:ident = $entry:literal: $T:ty => $U:ty, $n:literal;)*) => { $(
+    ($($(#[$meta:meta])* $Name:ident = $entry:literal: $T:ty => $U:ty, $n:literal, $in_flight:expr, min_blocks = $min_blocks:literal;)*) => { $(
         kernel! {
             $(#[$meta])*
-            pub struct $Name = $entry, max_threads = 512, min_blocks = 3;
+            pub struct $Name = $entry, max_threads = 512, min_blocks = $min_blocks;
             unsafe fn(args: ConvertArgs) {
                 // SAFETY: the launch's contract, passed on.
-                unsafe { convert::<$T, $U, $n>(&args) }
+                unsafe { convert::<$T, $U, $n, { $in_flight }>(&args) }
             }
         }
     )* };
@@ -113,19 +128,19 @@ macro_rules! conversions {
 
 conversions! {
     /// `f32` to e4m3b15, the range `Standard`.
-    F32ToE4m3B15 = "warpwire_f32_to_e4m3b15": f32 => E4m3B15<Standard>, 4;
+    F32ToE4m3B15 = "warpwire_f32_to_e4m3b15": f32 => E4m3B15<Standard>, 4, IN_FLIGHT, min_blocks = 3;
     /// e4m3b15, the range `Standard`, to `f32`.
-    E4m3B15ToF32 = "warpwire_e4m3b15_to_f32": E4m3B15<Standard> => f32, 4;
+    E4m3B15ToF32 = "warpwire_e4m3b15_to_f32": E4m3B15<Standard> => f32, 4, IN_FLIGHT_WIDENING, min_blocks = 4;
     /// `f16` to e4m3b15, the range `Standard`.
-    F16ToE4m3B15 = "warpwire_f16_to_e4m3b15": F16 => E4m3B15<Standard>, 8;
+    F16ToE4m3B15 = "warpwire_f16_to_e4m3b15": F16 => E4m3B15<Standard>, 8, IN_FLIGHT, min_blocks = 3;
     /// e4m3b15, the range `Standard`, to `f16`.
-    E4m3B15ToF16 = "warpwire_e4m3b15_to_f16": E4m3B15<Standard> => F16, 8;
+    E4m3B15ToF16 = "warpwire_e4m3b15_to_f16": E4m3B15<Standard> => F16, 8, IN_FLIGHT_WIDENING, min_blocks = 4;
     /// `f32` to e4m3b15, the range `Extended`.
-    F32ToE4m3B15Extended = "warpwire_f32_to_e4m3b15_extended": f32 => E4m3B15<Extended>, 4;
+    F32ToE4m3B15Extended = "warpwire_f32_to_e4m3b15_extended": f32 => E4m3B15<Extended>, 4, IN_FLIGHT, min_blocks = 3;
     /// e4m3b15, the range `Extended`, to `f32`.
-    E4m3B15ExtendedToF32 = "warpwire_e4m3b15_extended_to_f32": E4m3B15<Extended> => f32, 4;
+    E4m3B15ExtendedToF32 = "warpwire_e4m3b15_extended_to_f32": E4m3B15<Extended> => f32, 4, IN_FLIGHT_WIDENING, min_blocks = 4;
     /// `f16` to e4m3b15, the range `Extended`.
-    F16ToE4m3B15Extended = "warpwire_f16_to_e4m3b15_extended": F16 => E4m3B15<Extended>, 8;
+    F16ToE4m3B15Extended = "warpwire_f16_to_e4m3b15_extended": F16 => E4m3B15<Extended>, 8, IN_FLIGHT, min_blocks = 3;
     /// e4m3b15, the range `Extended`, to `f16`.
-    E4m3B15ExtendedToF16 = "warpwire_e4m3b15_extended_to_f16": E4m3B15<Extended> => F16, 8;
+    E4m3B15ExtendedToF16 = "warpwire_e4m3b15_extended_to_f16": E4m3B15<Extended> => F16, 8, IN_FLIGHT_WIDENING, min_blocks = 4;
 }

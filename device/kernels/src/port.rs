@@ -15,22 +15,30 @@ use warpwire_device::{kernel, rank_entry};
 
 use crate::message::{count_wrong, fill};
 
-/// What [`PortRequests`] asks for.
+/// What [`PortRequests`] asks for: a bit each, so that the kernel tests them one after the other, not by a table of branches,
+/// which no look at its flow could follow.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortCall {
     /// `put`.
-    Put = 0,
+    Put = 1,
     /// `put_with_signal`.
-    PutWithSignal = 1,
+    PutWithSignal = 2,
     /// `put_with_signal_and_flush`.
-    PutWithSignalAndFlush = 2,
+    PutWithSignalAndFlush = 16,
     /// `signal`.
-    Signal = 3,
+    Signal = 8,
     /// `flush`.
     Flush = 4,
     /// `wait`.
-    Wait = 5,
+    Wait = 32,
+}
+
+impl PortCall {
+    #[inline(always)]
+    const fn is(self, other: Self) -> bool {
+        self as u32 & other as u32 != 0
+    }
 }
 
 /// Arguments of [`PortRequests`].
@@ -63,13 +71,18 @@ kernel! {
         let (channel, policy) = unsafe { (PortChannel::new(args.channel), Policy::new(args.policy)) };
         let (to, from, bytes) = (args.destination_offset, args.source_offset, args.bytes);
         for _ in 0..args.count {
-            let done = match args.call {
-                PortCall::Put => channel.put(to, from, bytes, &policy).map(drop),
-                PortCall::PutWithSignal => channel.put_with_signal(to, from, bytes, &policy).map(drop),
-                PortCall::PutWithSignalAndFlush => channel.put_with_signal_and_flush(to, from, bytes, &policy),
-                PortCall::Signal => channel.signal(&policy).map(drop),
-                PortCall::Flush => channel.flush(&policy),
-                PortCall::Wait => channel.wait(policy.patience()),
+            let done = if args.call.is(PortCall::Put) {
+                channel.put(to, from, bytes, &policy).map(drop)
+            } else if args.call.is(PortCall::PutWithSignal) {
+                channel.put_with_signal(to, from, bytes, &policy).map(drop)
+            } else if args.call.is(PortCall::PutWithSignalAndFlush) {
+                channel.put_with_signal_and_flush(to, from, bytes, &policy)
+            } else if args.call.is(PortCall::Signal) {
+                channel.signal(&policy).map(drop)
+            } else if args.call.is(PortCall::Flush) {
+                channel.flush(&policy)
+            } else {
+                channel.wait(policy.patience())
             };
             // A failed wait has left its report; the kernel just ends.
             if done.is_err() {

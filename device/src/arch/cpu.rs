@@ -109,6 +109,14 @@ pub fn advance(value: u64, step: u64) -> u64 {
     value.wrapping_add(step)
 }
 
+/// Nothing: no assembler follows.
+pub const fn keep_loop() {}
+
+/// `count - 1`, wrapping.
+pub fn count_down(count: u32) -> u32 {
+    count.wrapping_sub(1)
+}
+
 /// Bytes of dynamic shared memory that the launch asked for.
 pub fn dynamic_shared_bytes() -> u32 {
     with_lane(|lane| lane.map_or(0, |lane| lane.shared_bytes))
@@ -373,7 +381,6 @@ plain!([u32; 2]: load_streaming_v2_u32, store_streaming_v2_u32);
 plain!([u32; 4]: load_weak_v4_u32, store_weak_v4_u32);
 plain!([u32; 4]: load_streaming_v4_u32, store_streaming_v4_u32);
 plain!([u64; 2]: load_weak_v2_u64, store_weak_v2_u64);
-plain!([u64; 2]: load_streaming_v2_u64, store_streaming_v2_u64);
 
 /// Reads two words, each of this order; each is whole, the pair need not be. Called by a thread.
 ///
@@ -476,30 +483,6 @@ macro_rules! conditional {
 conditional! {
     load_volatile_u64_if = load_volatile_u64: u64;
     load_volatile_v2_u64_if = load_volatile_v2_u64: [u64; 2];
-}
-
-/// [`load_weak_v2_u64`] where `condition`, else 0. Called by a thread.
-///
-/// # Safety
-///
-/// Where `condition`, as for [`load_weak_v2_u64`].
-#[inline]
-pub unsafe fn load_weak_v2_u64_if(condition: bool, at: Global<[u64; 2]>) -> [u64; 2] {
-    // SAFETY: the caller's contract.
-    if condition { unsafe { load_weak_v2_u64(at) } } else { [0; 2] }
-}
-
-/// [`store_weak_v2_u64`] where `condition`. Called by a thread.
-///
-/// # Safety
-///
-/// Where `condition`, as for [`store_weak_v2_u64`].
-#[inline]
-pub unsafe fn store_weak_v2_u64_if(condition: bool, at: Global<[u64; 2]>, value: [u64; 2]) {
-    if condition {
-        // SAFETY: the caller's contract.
-        unsafe { store_weak_v2_u64(at, value) };
-    }
 }
 
 // Bulk copies: done at once, so every barrier's phase has ended when it is asked for.

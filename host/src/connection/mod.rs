@@ -5,8 +5,7 @@
 //!
 //! Each transport is a folder with two types: an `Endpoint`, which meets the other end's, and the `Link` that they make.
 //!
-//! Layers: `link`, `site` < `cuda_ipc`, [`infiniband`] and other transports, with `endpoint`, which names each of them once <
-//! this.
+//! Layers: `link`, `site` < `cuda_ipc`, [`infiniband`] and other transports < `endpoint` < this.
 //!
 //! # Ordering
 //!

@@ -46,6 +46,11 @@ struct Ll8 {
     asm volatile("ld.volatile.global.v2.u32 {%0,%1}, [%2];" : "=r"(payload), "=r"(seen) : "l"(at) : "memory");
     return seen == flag;
   }
+  // Also what flag there was, for a report.
+  static __device__ __forceinline__ bool look(const void* at, uint32_t flag, Payload& payload, uint32_t& seen) {
+    asm volatile("ld.volatile.global.v2.u32 {%0,%1}, [%2];" : "=r"(payload), "=r"(seen) : "l"(at) : "memory");
+    return seen == flag;
+  }
 };
 
 struct Ll16 {
@@ -60,6 +65,15 @@ struct Ll16 {
                  : "=r"(payload.x), "=r"(a), "=r"(payload.y), "=r"(b)
                  : "l"(at)
                  : "memory");
+    return a == flag && b == flag;
+  }
+  static __device__ __forceinline__ bool look(const void* at, uint32_t flag, Payload& payload, uint32_t& seen) {
+    uint32_t a, b;
+    asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(payload.x), "=r"(a), "=r"(payload.y), "=r"(b)
+                 : "l"(at)
+                 : "memory");
+    seen = a == flag ? b : a;
     return a == flag && b == flag;
   }
 };

@@ -1,5 +1,6 @@
 // One kernel for each primitive of the baseline, and nothing else in it: the counterparts of tests/probes, whose SASS
 // `cargo xtask sass` sets beside ours.
+#include "bounded.cuh"
 #include "fifo.cuh"
 #include "fp8.cuh"
 #include "primitives.cuh"
@@ -22,17 +23,41 @@ static_assert(sizeof(ProbeArgs) == 248);
 
 #define PROBE(name) extern "C" __global__ void __launch_bounds__(1024) baseline_##name(ProbeArgs args)
 
-PROBE(signal) { signal<true>(args.outbound); }
-PROBE(signal_relaxed) { signal<false>(args.outbound); }
-PROBE(wait) { wait<true>(args.inbound); }
-PROBE(wait_relaxed) { wait<false>(args.inbound); }
+// Signals and waits by the block's leader, as ours.
+PROBE(signal) {
+  if (threadIdx.x == 0) signal<true>(args.outbound);
+}
+PROBE(signal_relaxed) {
+  if (threadIdx.x == 0) signal<false>(args.outbound);
+}
+PROBE(wait) {
+  if (threadIdx.x == 0) wait<true>(args.inbound);
+}
+PROBE(wait_bounded) {
+  if (threadIdx.x == 0) wait<true>(args.inbound, args.policy);
+}
+PROBE(wait_relaxed) {
+  if (threadIdx.x == 0) wait<false>(args.inbound);
+}
+PROBE(wait_relaxed_bounded) {
+  if (threadIdx.x == 0) wait<false>(args.inbound, args.policy);
+}
 PROBE(poll) { *reinterpret_cast<uint32_t*>(args.to) = poll(args.inbound); }
 PROBE(ll8_write) { Ll8::write(args.to, args.value, args.flag); }
 PROBE(ll16_write) { Ll16::write(args.to, {uint32_t(args.bytes), uint32_t(args.bytes >> 32)}, args.flag); }
 PROBE(ll8_read) { *reinterpret_cast<uint32_t*>(args.to) = read<Ll8>(args.from, args.flag); }
 PROBE(ll16_read) { *reinterpret_cast<uint2*>(args.to) = read<Ll16>(args.from, args.flag); }
+PROBE(ll8_read_bounded) {
+  uint32_t payload;
+  if (!read<Ll8>(args.from, max(args.flag, 1), payload, args.policy, args.inbound)) *reinterpret_cast<uint32_t*>(args.to) = payload;
+}
+PROBE(ll16_read_bounded) {
+  uint2 payload;
+  if (!read<Ll16>(args.from, max(args.flag, 1), payload, args.policy, args.inbound)) *reinterpret_cast<uint2*>(args.to) = payload;
+}
 PROBE(copy) { copy(args.to, args.from, args.bytes, threadIdx.x, blockDim.x); }
 PROBE(barrier) { grid_barrier(args.barrier); }
+PROBE(barrier_bounded) { grid_barrier(args.barrier, args.policy); }
 PROBE(put_packets) {
   put_packets<Ll16>(args.channel.remote, args.channel.local, args.bytes, args.flag, threadIdx.x, blockDim.x);
 }

@@ -6,7 +6,7 @@ use super::listing::{Code, Widths};
 pub struct Line<'a> {
     /// The entry's name without its prefix; empty on a counterpart's line.
     pub name: &'a str,
-    /// `warpwire` or `C++`.
+    /// `warpwire`, `C++`, or `bounded`: the C++ with our waits' contract.
     pub who: &'a str,
     /// What it took.
     pub code: &'a Code,

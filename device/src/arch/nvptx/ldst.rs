@@ -175,51 +175,34 @@ pub unsafe fn store_weak_u8(at: Global<u8>, value: u8) {
     };
 }
 
-macro_rules! weak_pair {
-    ($(#[$doc:meta])* $load:ident, $ld:literal, $store:ident, $st:literal) => {
-        $(#[$doc])*
-        ///
-        /// A weak 16-byte load. Called by a thread.
-        ///
-        /// # Safety
-        ///
-        /// `at` is aligned to 16 bytes, mapped and live, and its writers are ordered before this access.
-        #[inline(always)]
-        pub unsafe fn $load(at: Global<[u64; 2]>) -> [u64; 2] {
-            let (low, high): (u64, u64);
-            // SAFETY: the caller's contract.
-            unsafe {
-                asm!(concat!($ld, " {{{0}, {1}}}, [{2}];"),
-                     out(reg64) low, out(reg64) high, in(reg64) at.address(), options(nostack))
-            };
-            [low, high]
-        }
-
-        $(#[$doc])*
-        ///
-        /// A weak 16-byte store. Called by a thread.
-        ///
-        /// # Safety
-        ///
-        /// `at` is aligned to 16 bytes, mapped and live, and nobody else touches it before the release that publishes it.
-        #[inline(always)]
-        pub unsafe fn $store(at: Global<[u64; 2]>, value: [u64; 2]) {
-            // SAFETY: the caller's contract.
-            unsafe {
-                asm!(concat!($st, " [{0}], {{{1}, {2}}};"),
-                     in(reg64) at.address(), in(reg64) value[0], in(reg64) value[1], options(nostack))
-            };
-        }
+/// A weak 16-byte load. Called by a thread.
+///
+/// # Safety
+///
+/// `at` is aligned to 16 bytes, mapped and live, and its writers are ordered before this access.
+#[inline(always)]
+pub unsafe fn load_weak_v2_u64(at: Global<[u64; 2]>) -> [u64; 2] {
+    let (low, high): (u64, u64);
+    // SAFETY: the caller's contract.
+    unsafe {
+        asm!("ld.global.v2.b64 {{{0}, {1}}}, [{2}];",
+             out(reg64) low, out(reg64) high, in(reg64) at.address(), options(nostack))
     };
+    [low, high]
 }
 
-weak_pair! {
-    /// Cached as usual.
-    load_weak_v2_u64, "ld.global.v2.b64", store_weak_v2_u64, "st.global.v2.b64"
-}
-weak_pair! {
-    /// `.cs`, evict first: for data that streams through once.
-    load_streaming_v2_u64, "ld.global.cs.v2.b64", store_streaming_v2_u64, "st.global.cs.v2.b64"
+/// A weak 16-byte store. Called by a thread.
+///
+/// # Safety
+///
+/// `at` is aligned to 16 bytes, mapped and live, and nobody else touches it before the release that publishes it.
+#[inline(always)]
+pub unsafe fn store_weak_v2_u64(at: Global<[u64; 2]>, value: [u64; 2]) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        asm!("st.global.v2.b64 [{0}], {{{1}, {2}}};",
+             in(reg64) at.address(), in(reg64) value[0], in(reg64) value[1], options(nostack))
+    };
 }
 
 /// `ld.volatile.global.b64`: reads a word that a peer writes meanwhile, as relaxed at system scope. Called by a thread.
@@ -277,40 +260,6 @@ pub unsafe fn store_volatile_v2_u64(at: Global<[u64; 2]>, value: [u64; 2]) {
     unsafe {
         asm!("st.volatile.global.v2.b64 [{0}], {{{1}, {2}}};",
              in(reg64) at.address(), in(reg64) value[0], in(reg64) value[1], options(nostack))
-    };
-}
-
-/// [`load_weak_v2_u64`] where `condition`, else 0: a predicated load, no branch. Called by a thread.
-///
-/// # Safety
-///
-/// Where `condition`, as for [`load_weak_v2_u64`].
-#[inline(always)]
-pub unsafe fn load_weak_v2_u64_if(condition: bool, at: Global<[u64; 2]>) -> [u64; 2] {
-    // Set before: a register that a predicated load alone writes is live from the turn before, and fills the file.
-    let (mut low, mut high) = (0_u64, 0_u64);
-    // SAFETY: the caller's contract.
-    unsafe {
-        asm!("{{ .reg .pred p; setp.ne.u32 p, {3}, 0; @p ld.global.v2.b64 {{{0}, {1}}}, [{2}]; }}",
-             inout(reg64) low, inout(reg64) high, in(reg64) at.address(), in(reg32) u32::from(condition),
-             options(nostack))
-    };
-    [low, high]
-}
-
-/// [`store_weak_v2_u64`] where `condition`, else nothing: a predicated store, no branch. Called by
-/// a thread.
-///
-/// # Safety
-///
-/// Where `condition`, as for [`store_weak_v2_u64`].
-#[inline(always)]
-pub unsafe fn store_weak_v2_u64_if(condition: bool, at: Global<[u64; 2]>, value: [u64; 2]) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        asm!("{{ .reg .pred p; setp.ne.u32 p, {3}, 0; @p st.global.v2.b64 [{0}], {{{1}, {2}}}; }}",
-             in(reg64) at.address(), in(reg64) value[0], in(reg64) value[1], in(reg32) u32::from(condition),
-             options(nostack))
     };
 }
 

@@ -63,3 +63,21 @@ pub fn advance(value: u64, step: u64) -> u64 {
     };
     sum
 }
+
+/// `count - 1`, likewise.
+#[inline(always)]
+pub fn count_down(count: u32) -> u32 {
+    let left: u32;
+    // SAFETY: subtracts registers. Not `pure`, as in `advance`.
+    unsafe {
+        asm!("sub.u32 {}, {}, 1;", out(reg32) left, in(reg32) count, options(nomem, nostack, preserves_flags))
+    };
+    left
+}
+
+/// At the head of a loop's body: tells the assembler to leave the loop as it is.
+#[inline(always)]
+pub fn keep_loop() {
+    // SAFETY: no instruction.
+    unsafe { asm!(".pragma \"nounroll\";", options(nomem, nostack, preserves_flags)) };
+}

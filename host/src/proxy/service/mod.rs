@@ -75,8 +75,7 @@ impl ProxyService {
     /// [`ProxyError::TableFull`](crate::error::ProxyError::TableFull) from the 513th on.
     pub fn add_memory(&self, memory: &RegisteredMemory) -> Result<MemoryId> {
         let number = self.tables.memories.add(|| Ok(memory.clone()))?;
-        // The table has as many entries as there are ids, so each of its numbers is one.
-        Ok(MemoryId::new(number).unwrap_or_default())
+        MemoryId::new(number).ok_or_else(|| self.tables.memories.full())
     }
 
     /// Adds a port over a semaphore, and gives the channel through it, whose number in reports is `id`. The proxy signals the
@@ -95,8 +94,8 @@ impl ProxyService {
             self.tables.lanes.take(semaphore.connection())?;
             Port::new(semaphore, id)
         })?;
-        // As for memories.
-        PortChannel::through(&self.tables, PortId::new(number).unwrap_or_default())
+        let port = PortId::new(number).ok_or_else(|| self.tables.ports.full())?;
+        PortChannel::through(&self.tables, port)
     }
 
     /// See [`Proxy::start`].

@@ -4,7 +4,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use warpwire_device::abi::Rank;
 
-use crate::error::{ProxyError, Result};
+use crate::error::{Error, ProxyError, Result};
 
 /// Up to a fixed number of entries, numbered from 0 as they come. Entries stay as long as the table.
 #[derive(Debug)]
@@ -27,13 +27,18 @@ impl<T> Table<T> {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let id = *given;
         let Some(slot) = self.entries.get(id as usize) else {
-            let (rank, what, limit) = (self.rank, self.what[1], self.entries.len() as u32);
-            return Err(ProxyError::TableFull { rank, what, limit }.into());
+            return Err(self.full());
         };
         let entry = make()?;
         slot.get_or_init(|| entry);
         *given += 1;
         Ok(id)
+    }
+
+    /// That there is no room for another.
+    pub(super) fn full(&self) -> Error {
+        let (rank, what, limit) = (self.rank, self.what[1], self.entries.len() as u32);
+        ProxyError::TableFull { rank, what, limit }.into()
     }
 
     /// The entry with this number.
@@ -48,7 +53,7 @@ impl<T> Table<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Error, ErrorKind};
+    use crate::ErrorKind;
 
     #[test]
     fn entries_are_numbered_and_bounded() {

@@ -193,14 +193,14 @@ fn contestants<K: HasBaseline<Args = ConvertArgs>>(
 /// Shapes worth a trial: the kernels take 512 threads a block at the most. The CPU device's threads only take turns.
 fn shapes(bench: &Bench) -> Vec<LaunchConfig> {
     const GPU: [(u32, u32); 8] = [
-        (264, 512),
-        (396, 512),
         (1056, 512),
         (4224, 512),
         (16384, 256),
         (16384, 512),
         (65536, 256),
         (65536, 512),
+        (131_072, 512),
+        (262_144, 256),
     ];
     const CPU: [(u32, u32); 1] = [(2, 64)];
     let all = if bench.is_gpu() { &GPU[..] } else { &CPU[..] };
