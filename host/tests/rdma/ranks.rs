@@ -69,6 +69,11 @@ pub fn run(part: &str, size: u32) {
     }
 }
 
+/// Whether the ranks are on two machines.
+pub fn is_spread() -> bool {
+    env::var_os(HOST).is_some()
+}
+
 /// Plays a rank, where this process was started as one.
 pub fn play() {
     let Some(part) = role() else { return };

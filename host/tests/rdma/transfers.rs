@@ -124,7 +124,7 @@ pub fn shallow_queue(rank: &Rank) {
         }
         rank.barrier();
         // More pieces than the queue holds, and than the peer has receives, of which they take none.
-        let large = rank.buffer::<u8>((48 << 20) + 5);
+        let large = rank.buffer::<u8>((33 << 20) + 5);
         let own = rank.register(&large);
         let to_large = rank.exchange(&own, rank.other(), 20 + tag);
         if rank.number() == 0 {
