@@ -96,7 +96,7 @@ impl Patience for BoardPatience {
     fn report(&mut self, site: WaitSite, error: WaitError, expected: u64, seen: u64) {
         let (what, whose) = (pair(error as u32, site.kind as u32), pair(self.handle.rank.0, site.peer.0));
         // SAFETY: `Policy::new`'s contract: the board is mapped and live.
-        unsafe { leave_report(self.handle.board, what, whose, site.channel.0, expected, seen) };
+        unsafe { leave_report(what, whose, expected, seen, site.channel.0, self.handle.board) };
     }
 }
 
@@ -104,6 +104,7 @@ impl Patience for BoardPatience {
 /// the rank and its peer.
 ///
 /// A function that is called, unlike the rest of the crate: all waits of a kernel share one, and it takes no registers of theirs.
+/// Its arguments stand as the board has them: the first four come in the registers that two 16-byte stores take.
 ///
 /// # Safety
 ///
@@ -111,12 +112,12 @@ impl Patience for BoardPatience {
 #[cold]
 #[inline(never)]
 unsafe fn leave_report(
-    board: Global<WaitBoard>,
     what: u64,
     whose: u64,
-    channel: u32,
     expected: u64,
     seen: u64,
+    channel: u32,
+    board: Global<WaitBoard>,
 ) {
     let state: Global<u32> = board.byte_add(offset_of!(WaitBoard, state) as u64).cast();
     // Threads of one device contend for the board, never the host: `.gpu` scope claims it, also where the bus has no atomics

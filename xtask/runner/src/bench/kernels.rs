@@ -5,6 +5,7 @@
 
 use std::marker::PhantomData;
 use std::path::Path;
+use std::rc::Rc;
 
 use anyhow::Context;
 use warpwire::Error;
@@ -92,16 +93,22 @@ foreign! {
     Peer: PEER
 }
 
-/// A contender's kernel that takes `A`, ready to be launched.
+/// A contender's kernel that takes `A`, ready to be launched. A cheap clone.
 pub struct Entry<A> {
     /// Whose it is.
     pub who: Who,
-    function: Box<dyn Launch<A>>,
+    function: Rc<dyn Launch<A>>,
+}
+
+impl<A> Clone for Entry<A> {
+    fn clone(&self) -> Self {
+        Self { who: self.who, function: Rc::clone(&self.function) }
+    }
 }
 
 impl<A> Entry<A> {
     pub(super) fn new<K: Kernel<Args = A>>(who: Who, function: Function<K>) -> Self {
-        Self { who, function: Box::new(function) }
+        Self { who, function: Rc::new(function) }
     }
 
     /// Queues a launch.

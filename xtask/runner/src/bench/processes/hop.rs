@@ -1,5 +1,7 @@
 //! One end of a ping-pong: rank 0 plays end 0, rank 1 end 1.
 
+use std::rc::Rc;
+
 use anyhow::ensure;
 use warpwire::abi::{ChannelId, InboundHandle, OutboundHandle, Rank, SemaphoreHandle};
 use warpwire::device::{Buffer, LaunchConfig};
@@ -33,10 +35,14 @@ pub fn semaphores<'b>(
     let rounds = bench.pick(2000, 100);
     let end = peers.rank();
     let peer = Rank(1 - end.0);
+    // The same for all contenders, which take turns: how long a hop takes depends on where its words lie.
+    let words: Buffer<u64> = bench.device.allocate_shareable(WORDS)?;
+    let place = Rc::new((peers.show(&words)?, words));
     let mut contestants = Vec::new();
-    for entry in bench.entries::<SemaphorePingPong>()? {
-        let words: Buffer<u64> = bench.device.allocate_shareable(WORDS)?;
-        let shown = peers.show(&words)?;
+    for (turn, entry) in (1..).zip(bench.entries::<SemaphorePingPong>()?) {
+        let (shown, words) = &*place;
+        // Every rank has looked at what the last contender left.
+        peers.barrier()?;
         let own = SemaphoreHandle {
             inbound: InboundHandle {
                 token: words.address(),
@@ -57,16 +63,17 @@ pub fn semaphores<'b>(
         };
         let who = entry.who;
         let run = Rounds { bench, entry, config: config(peers, 1), args, hops: 2 * rounds };
-        // SAFETY: the words are the contestant's own, the peer's are mapped, and both live as long as its closure.
+        // SAFETY: the words are the case's own, the peer's are mapped, and both live as long as each closure.
         unsafe { run.once() }?;
         let seen = words.read()?;
         let seen = [seen[0], seen[EXPECTED]];
         ensure!(
-            seen == [u64::from(rounds); 2],
-            "{who}: the token and the count of waits stand at {seen:?}, not at {rounds}"
+            seen == [u64::from(turn * rounds); 2],
+            "{who}: the token and the count of waits stand at {seen:?}, not at {turn} times {rounds}"
         );
+        let kept = Rc::clone(&place);
         contestants.push(Contestant::new(who, move || {
-            let _alive = (&words, &shown);
+            let _alive = &kept;
             // SAFETY: as above.
             unsafe { run.nanoseconds() }
         }));
@@ -97,14 +104,17 @@ fn packets_of<'b, K: HasBaseline<Args = PacketPingPongArgs>>(
     let rounds = bench.pick(2000, 10);
     let end = peers.rank();
     let peer = Rank(1 - end.0);
+    let count = threads as usize;
+    // Room for LL16, of which LL8 takes half. The same for all contenders, as above.
+    let slots: Buffer<u64> = bench.device.allocate_shareable(2 * count)?;
+    let received: Buffer<u64> = bench.device.allocate(count)?;
+    let place = Rc::new((peers.show(&slots)?, slots, received));
     let mut contestants = Vec::new();
     for entry in bench.entries::<K>()? {
-        let count = threads as usize;
-        // Room for LL16, of which LL8 takes half.
-        let slots: Buffer<u64> = bench.device.allocate_shareable(2 * count)?;
-        let received: Buffer<u64> = bench.device.allocate(count)?;
+        let (shown, slots, received) = &*place;
+        // Nobody's packets are on their way when the next contender begins.
+        peers.barrier()?;
         received.fill_bytes(0xA5)?;
-        let shown = peers.show(&slots)?;
         let mut args = PacketPingPongArgs {
             slots: [slots.address().cast(); 2],
             received: [received.address(); 2],
@@ -117,8 +127,7 @@ fn packets_of<'b, K: HasBaseline<Args = PacketPingPongArgs>>(
         args.slots[peer.0 as usize] = shown.of(peer)?.cast();
         let who = entry.who;
         let run = Rounds { bench, entry, config: config(peers, threads), args, hops: 2 * rounds };
-        // SAFETY: a slot and a word a thread, the contestant's own; the peer's slots are mapped; all live as long as its
-        // closure.
+        // SAFETY: a slot and a word a thread, the case's own; the peer's slots are mapped; all live as long as each closure.
         unsafe { run.once() }?;
         for (thread, seen) in (0..threads).zip(received.read()?) {
             let expected = carried(first_payload(thread).wrapping_add(u64::from(rounds)));
@@ -127,8 +136,9 @@ fn packets_of<'b, K: HasBaseline<Args = PacketPingPongArgs>>(
                 "{who}: thread {thread} received {seen:#x}, not {expected:#x}"
             );
         }
+        let kept = Rc::clone(&place);
         contestants.push(Contestant::new(who, move || {
-            let _alive = (&slots, &received, &shown);
+            let _alive = &kept;
             // SAFETY: as above.
             unsafe { run.nanoseconds() }
         }));

@@ -1,12 +1,14 @@
 //! `barrier`: the grid barrier.
 
+use std::rc::Rc;
+
 use anyhow::ensure;
 use warpwire::abi::{BarrierHandle, Global};
 use warpwire::device::{Buffer, LaunchConfig};
 use warpwire_kernels::barrier::{BarrierRounds, BarrierRoundsArgs};
 
 use crate::bench::case::{Case, Contestant, Row, Unit};
-use crate::bench::rounds::Rounds;
+use crate::bench::rounds::{PLACES, Rounds, mean_nanoseconds};
 use crate::bench::setup::Bench;
 
 /// The row.
@@ -34,40 +36,50 @@ fn cases(bench: &Bench) -> anyhow::Result<Vec<Case<'_>>> {
 
 fn barrier(bench: &Bench, blocks: u32, threads: u32) -> anyhow::Result<Vec<Contestant<'_>>> {
     let rounds = bench.pick(1000, 20);
+    // One word; a peer's barrier may take a few more.
+    let words = (0..PLACES).map(|_| bench.device.allocate(4)).collect::<Result<Vec<Buffer<u32>>, _>>()?;
+    let words = Rc::new(words);
     let mut contestants = Vec::new();
     for entry in bench.entries::<BarrierRounds>()? {
-        // One word; a peer's barrier may take a few more.
-        let word: Buffer<u32> = bench.device.allocate(4)?;
         let (progress, late): (Buffer<u32>, Buffer<u32>) =
             (bench.device.allocate(blocks as usize)?, bench.device.allocate(blocks as usize)?);
-        let args = BarrierRoundsArgs {
-            barrier: BarrierHandle { word: word.address() },
-            policy: bench.policy(),
-            progress: progress.address(),
-            late: late.address(),
-            rounds,
-            reserved: 0,
+        let run = |word: &Buffer<u32>| {
+            let args = BarrierRoundsArgs {
+                barrier: BarrierHandle { word: word.address() },
+                policy: bench.policy(),
+                progress: progress.address(),
+                late: late.address(),
+                rounds,
+                reserved: 0,
+            };
+            let config = LaunchConfig::new(blocks, threads).concurrent(1);
+            Rounds { bench, entry: entry.clone(), config, args, hops: rounds }
         };
-        let who = entry.who;
-        let config = LaunchConfig::new(blocks, threads).concurrent(1);
-        let mut run = Rounds { bench, entry, config, args, hops: rounds };
-        late.fill_bytes(0xA5)?;
-        // SAFETY: the words are the contestant's own, and live as long as its closure.
-        unsafe { run.once() }?;
-        ensure!(
-            progress.read()?.iter().all(|&round| round == rounds),
-            "not every block came to the last barrier"
-        );
-        let late = late.read()?;
-        ensure!(
-            late.iter().all(|&late| late == 0),
-            "blocks passed before their neighbours had come: {late:?} times"
-        );
-        run.args.late = Global::NULL;
-        contestants.push(Contestant::new(who, move || {
-            let _alive = (&word, &progress);
+        let mut runs: Vec<_> = words.iter().map(run).collect();
+        for (run, word) in runs.iter_mut().zip(&*words) {
+            word.fill_bytes(0)?;
+            late.fill_bytes(0xA5)?;
+            // SAFETY: the words are the case's own, contenders take turns, and they live as long as each one's closure.
+            unsafe { run.once() }?;
+            let progress = progress.read()?;
+            ensure!(
+                progress.iter().all(|&round| round == rounds),
+                "not every block came to the last barrier"
+            );
+            let late = late.read()?;
+            ensure!(
+                late.iter().all(|&late| late == 0),
+                "blocks passed before their neighbours had come: {late:?} times"
+            );
+            run.args.late = Global::NULL;
+        }
+        let kept = Rc::clone(&words);
+        contestants.push(Contestant::new(entry.who, move || {
+            let _alive = &progress;
+            // What one contender leaves in a word need not be another's beginning.
+            kept.iter().try_for_each(|word| word.fill_bytes(0))?;
             // SAFETY: as above.
-            unsafe { run.nanoseconds() }
+            unsafe { mean_nanoseconds(&runs) }
         }));
     }
     Ok(contestants)

@@ -1,5 +1,7 @@
 //! `hop`: one signal or packet from one block to another.
 
+use std::rc::Rc;
+
 use anyhow::ensure;
 use warpwire::abi::{ChannelId, InboundHandle, OutboundHandle, Rank, SemaphoreHandle};
 use warpwire::device::{Buffer, LaunchConfig};
@@ -10,7 +12,7 @@ use warpwire_kernels::ping_pong::{
 
 use crate::bench::case::{Case, Contestant, Row, Unit};
 use crate::bench::kernels::HasBaseline;
-use crate::bench::rounds::Rounds;
+use crate::bench::rounds::{PLACES, Rounds, mean_nanoseconds};
 use crate::bench::setup::Bench;
 
 /// The row.
@@ -77,30 +79,50 @@ impl Ends {
 
 fn semaphores(bench: &Bench, relaxed: bool) -> anyhow::Result<Vec<Contestant<'_>>> {
     let rounds = bench.pick(2000, 200);
+    let places = (0..PLACES).map(|_| Ends::new(bench)).collect::<anyhow::Result<Vec<_>>>()?;
+    let places = Rc::new(places);
     let mut contestants = Vec::new();
-    for entry in bench.entries::<SemaphorePingPong>()? {
-        let ends = Ends::new(bench)?;
-        let args = SemaphorePingPongArgs {
-            ends: ends.handles(),
-            policy: bench.policy(),
-            first_end: 0,
-            rounds,
-            relaxed: relaxed.into(),
-            reserved: 0,
+    for (turn, entry) in (1..).zip(bench.entries::<SemaphorePingPong>()?) {
+        let run = |ends: &Ends| {
+            let args = SemaphorePingPongArgs {
+                ends: ends.handles(),
+                policy: bench.policy(),
+                first_end: 0,
+                rounds,
+                relaxed: relaxed.into(),
+                reserved: 0,
+            };
+            let config = LaunchConfig::new(2, 1).concurrent(1);
+            Rounds { bench, entry: entry.clone(), config, args, hops: 2 * rounds }
         };
-        let who = entry.who;
-        let run =
-            Rounds { bench, entry, config: LaunchConfig::new(2, 1).concurrent(1), args, hops: 2 * rounds };
-        // SAFETY: the words are the contestant's own, and live as long as its closure.
-        unsafe { run.once() }?;
-        ends.expect(u64::from(rounds))?;
-        contestants.push(Contestant::new(who, move || {
-            let _alive = &ends;
+        let runs: Vec<_> = places.iter().map(run).collect();
+        for (run, ends) in runs.iter().zip(&*places) {
+            // SAFETY: the words are the case's own, contenders take turns, and they live as long as each one's closure.
+            unsafe { run.once() }?;
+            ends.expect(u64::from(turn * rounds))?;
+        }
+        let kept = Rc::clone(&places);
+        contestants.push(Contestant::new(entry.who, move || {
+            let _alive = &kept;
             // SAFETY: as above.
-            unsafe { run.nanoseconds() }
+            unsafe { mean_nanoseconds(&runs) }
         }));
     }
     Ok(contestants)
+}
+
+/// Slots and received words of both ends of a packets' ping-pong.
+struct Slots {
+    slots: [Buffer<u64>; 2],
+    received: [Buffer<u64>; 2],
+}
+
+impl Slots {
+    fn new(bench: &Bench, count: usize) -> anyhow::Result<Self> {
+        // Room for LL16, of which LL8 takes half.
+        let slots = [bench.device.allocate(2 * count)?, bench.device.allocate(2 * count)?];
+        Ok(Self { slots, received: [bench.device.allocate(count)?, bench.device.allocate(count)?] })
+    }
 }
 
 fn packets<K: HasBaseline<Args = PacketPingPongArgs>>(
@@ -109,40 +131,47 @@ fn packets<K: HasBaseline<Args = PacketPingPongArgs>>(
     carried: fn(u64) -> u64,
 ) -> anyhow::Result<Vec<Contestant<'_>>> {
     let rounds = bench.pick(2000, if threads == 1 { 200 } else { 10 });
+    let new = |_| Slots::new(bench, threads as usize);
+    let places = Rc::new((0..PLACES).map(new).collect::<anyhow::Result<Vec<_>>>()?);
     let mut contestants = Vec::new();
     for entry in bench.entries::<K>()? {
-        let count = threads as usize;
-        // Room for LL16, of which LL8 takes half.
-        let slots: [Buffer<u64>; 2] = [bench.device.allocate(2 * count)?, bench.device.allocate(2 * count)?];
-        let received: [Buffer<u64>; 2] = [bench.device.allocate(count)?, bench.device.allocate(count)?];
-        let args = PacketPingPongArgs {
-            slots: [slots[0].address().cast(), slots[1].address().cast()],
-            received: [received[0].address(), received[1].address()],
-            policy: bench.policy(),
-            first_end: 0,
-            rounds,
-            // A launch leaves the slots at its last flag, so the next one may begin with the first again.
-            flag: 1,
-            reserved: 0,
+        let run = |place: &Slots| {
+            let args = PacketPingPongArgs {
+                slots: [place.slots[0].address().cast(), place.slots[1].address().cast()],
+                received: [place.received[0].address(), place.received[1].address()],
+                policy: bench.policy(),
+                first_end: 0,
+                rounds,
+                // A launch leaves the slots at its last flag, so the next one may begin with the first again.
+                flag: 1,
+                reserved: 0,
+            };
+            let config = LaunchConfig::new(2, threads).concurrent(1);
+            Rounds { bench, entry: entry.clone(), config, args, hops: 2 * rounds }
         };
-        let who = entry.who;
-        let config = LaunchConfig::new(2, threads).concurrent(1);
-        let run = Rounds { bench, entry, config, args, hops: 2 * rounds };
-        for words in &received {
-            words.fill_bytes(0xA5)?;
-        }
-        // SAFETY: a slot and a word a thread, the contestant's own, which live as long as its closure.
-        unsafe { run.once() }?;
-        for words in &received {
-            for (thread, seen) in (0..threads).zip(words.read()?) {
-                let expected = carried(first_payload(thread).wrapping_add(u64::from(rounds)));
-                ensure!(carried(seen) == expected, "thread {thread} received {seen:#x}, not {expected:#x}");
+        let runs: Vec<_> = places.iter().map(run).collect();
+        for (run, place) in runs.iter().zip(&*places) {
+            for words in &place.received {
+                words.fill_bytes(0xA5)?;
+            }
+            // SAFETY: a slot and a word a thread, the case's own, and contenders take turns; they live as long as each one's
+            // closure.
+            unsafe { run.once() }?;
+            for words in &place.received {
+                for (thread, seen) in (0..threads).zip(words.read()?) {
+                    let expected = carried(first_payload(thread).wrapping_add(u64::from(rounds)));
+                    ensure!(
+                        carried(seen) == expected,
+                        "thread {thread} received {seen:#x}, not {expected:#x}"
+                    );
+                }
             }
         }
-        contestants.push(Contestant::new(who, move || {
-            let _alive = (&slots, &received);
+        let kept = Rc::clone(&places);
+        contestants.push(Contestant::new(entry.who, move || {
+            let _alive = &kept;
             // SAFETY: as above.
-            unsafe { run.nanoseconds() }
+            unsafe { mean_nanoseconds(&runs) }
         }));
     }
     Ok(contestants)
