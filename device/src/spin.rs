@@ -152,8 +152,8 @@ fn pair(first: u32, second: u32) -> u64 {
 /// between them.
 #[inline(always)]
 #[must_use]
-pub const fn reached(seen: u64, expected: u64) -> bool {
-    seen.wrapping_sub(expected) as i64 >= 0
+pub fn reached(seen: u64, expected: u64) -> bool {
+    arch::high_half(seen.wrapping_sub(expected)) as i32 >= 0
 }
 
 /// Looks until `look` finds what it waits for or `patience` runs out. Called by a thread.
@@ -201,11 +201,12 @@ pub fn wait_for<P: Patience, W: Copy, T>(
         // Two loops, so that the inner one is a load, a compare and a count.
         let word = loop {
             arch::keep_loop();
+            // Counted while the load is under way.
+            left = arch::count_down(left);
             let word = load();
             if let Some(value) = ready(word) {
                 return Ok(value);
             }
-            left = arch::count_down(left);
             if left == 0 {
                 break word;
             }

@@ -112,6 +112,11 @@ pub fn advance(value: u64, step: u64) -> u64 {
 /// Nothing: no assembler follows.
 pub const fn keep_loop() {}
 
+/// The upper 32 bits.
+pub fn high_half(value: u64) -> u32 {
+    (value >> 32) as u32
+}
+
 /// `count - 1`, wrapping.
 pub fn count_down(count: u32) -> u32 {
     count.wrapping_sub(1)

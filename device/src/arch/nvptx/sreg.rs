@@ -75,6 +75,19 @@ pub fn count_down(count: u32) -> u32 {
     left
 }
 
+/// The upper 32 bits. The compiler does not see what is done with them: of a comparison of signs it would make one of 64 bits, which
+/// is two instructions.
+#[inline(always)]
+pub fn high_half(value: u64) -> u32 {
+    let high: u32;
+    // SAFETY: moves registers.
+    unsafe {
+        asm!("{{ .reg .b32 low; mov.b64 {{low, {}}}, {}; }}", out(reg32) high, in(reg64) value,
+             options(pure, nomem, nostack, preserves_flags))
+    };
+    high
+}
+
 /// At the head of a loop's body: tells the assembler to leave the loop as it is.
 #[inline(always)]
 pub fn keep_loop() {
