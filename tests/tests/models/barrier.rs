@@ -6,12 +6,12 @@ use loom::thread;
 use warpwire_device::abi::{Rank, WaitError};
 use warpwire_device::barrier::PhaseWord;
 
-use super::memory::{Looks, LoomWord, Payload, check, check_counting};
+use super::memory::{Looks, LoomWord, PREEMPTIONS, Payload, check, check_counting};
 
 /// `blocks` blocks pass the barrier `rounds` times, its word standing at `start`; each reads, behind every barrier, what
 /// its neighbour wrote before it.
 fn barrier_rounds(blocks: u32, rounds: usize, start: u32) {
-    let complete = check_counting(move || {
+    let complete = check_counting(PREEMPTIONS, move || {
         let word = LoomWord::<AtomicU32>::new(start);
         let payloads = [(); 2].map(|()| [Payload::new(), Payload::new(), Payload::new()]);
         let run = move |block: u32| {

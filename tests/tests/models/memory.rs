@@ -179,19 +179,26 @@ impl Payload {
     }
 }
 
-/// Runs `model` in every interleaving with at most 3 preemptions.
+/// Preemptions of an execution, where a test does not say otherwise.
+pub const PREEMPTIONS: usize = 3;
+
+/// Runs `model` in every interleaving with at most [`PREEMPTIONS`].
 pub fn check(model: impl Fn() + Sync + Send + 'static) {
+    check_within(PREEMPTIONS, model);
+}
+
+fn check_within(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = Some(preemptions);
     builder.check(model);
 }
 
-/// As [`check`], and gives how many executions said that they were complete.
-pub fn check_counting(model: impl Fn() -> bool + Sync + Send + 'static) -> usize {
+/// As [`check`] with at most `preemptions`, and gives how many executions said that they were complete.
+pub fn check_counting(preemptions: usize, model: impl Fn() -> bool + Sync + Send + 'static) -> usize {
     // Not loom's: it counts across executions.
     let complete = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = std::sync::Arc::clone(&complete);
-    check(move || {
+    check_within(preemptions, move || {
         if model() {
             count.fetch_add(1, Ordering::Relaxed);
         }

@@ -5,7 +5,7 @@ use loom::thread;
 use warpwire_device::abi::{ChannelId, Rank, WaitError, WaitKind, WaitSite};
 use warpwire_device::semaphore::{Inbound, Outbound, Semaphore};
 
-use super::memory::{Endless, Looks, Payload, Token, check, check_counting};
+use super::memory::{Endless, Looks, PREEMPTIONS, Payload, Token, check, check_counting};
 
 const SITE: WaitSite = WaitSite { kind: WaitKind::Semaphore, peer: Rank(1), channel: ChannelId(0) };
 
@@ -130,7 +130,7 @@ fn two_signallers_and_one_waiter() {
 
 #[test]
 fn two_waiters_each_take_one_signal() {
-    let complete = check_counting(|| {
+    let complete = check_counting(PREEMPTIONS, || {
         let (outbound, inbound, [_, expected]) = semaphore(0);
         let payload = Payload::new();
         let waiters = [0, 1].map(|_| {
