@@ -128,47 +128,56 @@ pub fn messages_bounce_through_ports(device: &Device) {
     });
 }
 
-/// When a kernel that flushes its puts has ended, every byte of them lies at the receiver, and nothing beside them is touched:
-/// from one byte to what a copy engine is busy with for long, at offsets that divide nothing.
+/// When a kernel that flushes its put has ended, every byte of it lies at the receiver, and nothing beside it is touched: from
+/// one byte to what a copy engine is busy with for long, at offsets that divide nothing. Copies that take longer than the host
+/// takes to look stand before it in the connection, so that a flush which comes early is seen to.
 pub fn a_flushed_put_has_arrived(device: &Device) {
     const MOST: usize = (16 << 20) + 3;
     const MARGIN: usize = 64;
+    // What is looked at; the copies that stand before go behind it.
+    const CHECKED: usize = MOST + 2 * MARGIN;
+    const BEFORE: usize = 16 << 20;
     let kernel = &function::<PortRequests>(device);
     each(device, 2, |communicator| {
-        let ports = Ports::new(communicator, MOST + 2 * MARGIN);
+        let ports = Ports::new(communicator, CHECKED + BEFORE);
         let (own, peer) = (ports.own(), Rank(1 - ports.own().0));
-        let channel = ports.channel(peer).handle(ports.memory(peer), ports.memory(own)).unwrap();
+        let ask = |call: PortCall, count: u32, to: usize, from: usize, len: usize| {
+            let args = PortRequestsArgs {
+                channel: ports.channel(peer).handle(ports.memory(peer), ports.memory(own)).unwrap(),
+                policy: ports.stream.policy(own, LONG),
+                destination_offset: to as u64,
+                source_offset: from as u64,
+                bytes: len as u64,
+                count,
+                call,
+            };
+            ports.launch(kernel, 1, args);
+        };
+        let mut came = vec![0; CHECKED];
         for (round, (len, from, to)) in
             [(1, 0, 0), (4097, 3, 13), (64 << 10, 0, 0), ((1 << 20) + 1, 13, 5), (MOST, 1, MARGIN)]
                 .into_iter()
                 .enumerate()
         {
             let sent = bytes(round as u64, len);
+            let mut expected = vec![POISON; CHECKED];
+            expected[to..to + len].copy_from_slice(&sent);
             match own {
                 Rank(0) => ports.buffer.write_at(from, &sent).unwrap(),
                 _ => ports.buffer.fill_bytes(POISON).unwrap(),
             }
             ports.communicator.barrier().unwrap();
             if own == Rank(0) {
-                let args = PortRequestsArgs {
-                    channel,
-                    policy: ports.stream.policy(own, LONG),
-                    destination_offset: to as u64,
-                    source_offset: from as u64,
-                    bytes: len as u64,
-                    // Once: another put of the same bytes would hide a flush that comes early.
-                    count: 1,
-                    call: PortCall::PutWithSignalAndFlush,
-                };
-                ports.launch(kernel, 1, args);
+                ask(PortCall::Put, 32, CHECKED, 0, BEFORE);
+                ask(PortCall::PutWithSignalAndFlush, 1, to, from, len);
             }
             // The sender's kernel has ended, and with it the flush: the receiver waits for nothing else.
             ports.communicator.barrier().unwrap();
             if own == Rank(1) {
-                let mut expected = vec![POISON; MOST + 2 * MARGIN];
-                expected[to..to + len].copy_from_slice(&sent);
-                assert!(ports.buffer.read().unwrap() == expected, "{len} bytes from {from} to {to}");
+                ports.buffer.read_at(0, &mut came).unwrap();
+                assert!(came == expected, "{len} bytes from {from} to {to}");
             }
+            ports.communicator.barrier().unwrap();
         }
         ports.end();
     });
