@@ -95,6 +95,16 @@ pub(crate) trait DriverStream: Debug + Send + Sync {
     /// The word is aligned, reached by the device, and live until that has ended; others touch it by ordered accesses only.
     unsafe fn write_word(&self, destination: u64, value: u64) -> Result<()>;
 
+    /// Queues setting two words, each an address and a value, the first before the second; in one call where there is one.
+    ///
+    /// # Safety
+    ///
+    /// As for [`DriverStream::write_word`], of both.
+    unsafe fn write_words(&self, words: [(u64, u64); 2]) -> Result<()> {
+        // SAFETY: the caller's contract.
+        words.into_iter().try_for_each(|(address, value)| unsafe { self.write_word(address, value) })
+    }
+
     /// Waits for everything queued so far.
     fn synchronize(&self) -> Result<()>;
 

@@ -190,12 +190,25 @@ impl Stream {
     ///
     /// The word is reached by this device, live until that has ended, and touched by others through ordered accesses only.
     pub unsafe fn write_word(&self, destination: Global<u64>, value: u64) -> Result<()> {
-        let (address, alignment) = (destination.address(), align_of::<u64>() as u64);
-        if !address.is_multiple_of(alignment) {
-            return Err(Error::Misaligned { what: "word", address, alignment });
-        }
+        let address = aligned(destination)?;
         // SAFETY: the caller's contract; the address is aligned.
         unsafe { self.driver.write_word(address, value) }
+    }
+
+    /// Queues setting two words, one after the other, as [`Stream::write_word`] does, for the price of one.
+    ///
+    /// # Errors
+    ///
+    /// As there; nothing is queued where one of them is misaligned.
+    ///
+    /// # Safety
+    ///
+    /// As there, of both.
+    pub(crate) unsafe fn write_words(&self, words: [(Global<u64>, u64); 2]) -> Result<()> {
+        let [(first, one), (second, other)] = words;
+        let words = [(aligned(first)?, one), (aligned(second)?, other)];
+        // SAFETY: the caller's contract; the addresses are aligned.
+        unsafe { self.driver.write_words(words) }
     }
 
     /// Calls another library with the driver's own handle of this stream: CUDA's `CUstream`, while the device's primary
@@ -298,6 +311,16 @@ impl Stream {
 
     fn expect_no_capture(&self, operation: &'static str) -> Result<()> {
         if self.capturing.load(Ordering::Acquire) { Err(Error::CaptureActive { operation }) } else { Ok(()) }
+    }
+}
+
+/// A word's address; an error where it is none.
+fn aligned(word: Global<u64>) -> Result<u64> {
+    let (address, alignment) = (word.address(), align_of::<u64>() as u64);
+    if address.is_multiple_of(alignment) {
+        Ok(address)
+    } else {
+        Err(Error::Misaligned { what: "word", address, alignment })
     }
 }
 

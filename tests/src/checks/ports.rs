@@ -11,9 +11,12 @@ use warpwire::device::{Buffer, Device, Function, LaunchConfig, Stream};
 use warpwire::kernel::Kernel;
 use warpwire::memory::Transports;
 use warpwire::proxy::{PortChannel, ProxyOptions, ProxyService};
-use warpwire_kernels::port::{PortAllGather, PortAllGatherArgs, PortPeer, PortPingPong, PortPingPongArgs};
+use warpwire_kernels::port::{
+    PortAllGather, PortAllGatherArgs, PortCall, PortPeer, PortPingPong, PortPingPongArgs, PortRequests,
+    PortRequestsArgs,
+};
 
-use super::rig::{LONG, function};
+use super::rig::{LONG, POISON, function};
 use crate::bytes::bytes;
 
 /// One rank, with a port to every other.
@@ -65,8 +68,13 @@ impl Ports {
 
     /// Launches when every rank has come so far, and waits.
     fn run<K: Kernel>(&self, kernel: &Function<K>, threads: u32, args: K::Args) {
-        let config = self.communicator.concurrent(LaunchConfig::new(1, threads));
         self.communicator.barrier().unwrap();
+        self.launch(kernel, threads, args);
+    }
+
+    /// Launches this rank's kernel, and waits.
+    fn launch<K: Kernel>(&self, kernel: &Function<K>, threads: u32, args: K::Args) {
+        let config = self.communicator.concurrent(LaunchConfig::new(1, threads));
         // SAFETY: the service, the buffers and the board outlive the launch, which is waited for.
         unsafe { self.stream.launch(kernel, config, args) }.unwrap();
         if let Err(error) = self.stream.synchronize() {
@@ -120,6 +128,61 @@ pub fn messages_bounce_through_ports(device: &Device) {
     });
 }
 
+/// When a kernel that flushes its put has ended, every byte of it lies at the receiver, and nothing beside it is touched: from
+/// one byte to what a copy engine is busy with for long, at offsets that divide nothing. Copies that take longer than the host
+/// takes to look stand before it in the connection, so that a flush which comes early is seen to.
+pub fn a_flushed_put_has_arrived(device: &Device) {
+    const MOST: usize = (16 << 20) + 3;
+    const MARGIN: usize = 64;
+    // What is looked at; the copies that stand before go behind it.
+    const CHECKED: usize = MOST + 2 * MARGIN;
+    const BEFORE: usize = 16 << 20;
+    let kernel = &function::<PortRequests>(device);
+    each(device, 2, |communicator| {
+        let ports = Ports::new(communicator, CHECKED + BEFORE);
+        let (own, peer) = (ports.own(), Rank(1 - ports.own().0));
+        let ask = |call: PortCall, count: u32, to: usize, from: usize, len: usize| {
+            let args = PortRequestsArgs {
+                channel: ports.channel(peer).handle(ports.memory(peer), ports.memory(own)).unwrap(),
+                policy: ports.stream.policy(own, LONG),
+                destination_offset: to as u64,
+                source_offset: from as u64,
+                bytes: len as u64,
+                count,
+                call,
+            };
+            ports.launch(kernel, 1, args);
+        };
+        let mut came = vec![0; CHECKED];
+        for (round, (len, from, to)) in
+            [(1, 0, 0), (4097, 3, 13), (64 << 10, 0, 0), ((1 << 20) + 1, 13, 5), (MOST, 1, MARGIN)]
+                .into_iter()
+                .enumerate()
+        {
+            let sent = bytes(round as u64, len);
+            let mut expected = vec![POISON; CHECKED];
+            expected[to..to + len].copy_from_slice(&sent);
+            match own {
+                Rank(0) => ports.buffer.write_at(from, &sent).unwrap(),
+                _ => ports.buffer.fill_bytes(POISON).unwrap(),
+            }
+            ports.communicator.barrier().unwrap();
+            if own == Rank(0) {
+                ask(PortCall::Put, 32, CHECKED, 0, BEFORE);
+                ask(PortCall::PutWithSignalAndFlush, 1, to, from, len);
+            }
+            // The sender's kernel has ended, and with it the flush: the receiver waits for nothing else.
+            ports.communicator.barrier().unwrap();
+            if own == Rank(1) {
+                ports.buffer.read_at(0, &mut came).unwrap();
+                assert!(came == expected, "{len} bytes from {from} to {to}");
+            }
+            ports.communicator.barrier().unwrap();
+        }
+        ports.end();
+    });
+}
+
 /// Every rank's bytes come to every rank, in sizes that do not divide.
 pub fn all_gather_through_ports(device: &Device) {
     const MOST: usize = 100_003;
@@ -138,7 +201,7 @@ pub fn all_gather_through_ports(device: &Device) {
             let fifo = ports.channels.iter().flatten().next().unwrap().base_handle().fifo;
             for (round, len) in [1, 4096, MOST, 13].into_iter().enumerate() {
                 let given = |rank: usize| bytes((round * ranks + rank) as u64, len);
-                ports.buffer.fill_bytes(0xA5).unwrap();
+                ports.buffer.fill_bytes(POISON).unwrap();
                 ports.buffer.write_at(own.0 as usize * len, &given(own.0 as usize)).unwrap();
                 let args = PortAllGatherArgs {
                     fifo,
@@ -152,7 +215,7 @@ pub fn all_gather_through_ports(device: &Device) {
                 };
                 ports.run(kernel, 32, args);
                 let mut expected: Vec<u8> = (0..ranks).flat_map(given).collect();
-                expected.resize(MOST * ranks, 0xA5);
+                expected.resize(MOST * ranks, POISON);
                 assert!(ports.buffer.read().unwrap() == expected, "{own:?} of {ranks}, {len} bytes");
                 // Nobody's buffer is filled anew before all have looked.
                 ports.communicator.barrier().unwrap();

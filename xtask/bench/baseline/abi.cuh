@@ -110,6 +110,16 @@ struct FifoPushArgs {
 };
 static_assert(sizeof(FifoPushArgs) == 80);
 
+// As in the Rust enum of this name.
+enum class PortCall : uint32_t {
+  Put = 1,
+  PutWithSignal = 2,
+  Flush = 4,
+  Signal = 8,
+  PutWithSignalAndFlush = 16,
+  Wait = 32,
+};
+
 struct PortRequestsArgs {
   PortChannel channel;
   Policy policy;
@@ -117,7 +127,7 @@ struct PortRequestsArgs {
   uint64_t source_offset;
   uint64_t bytes;
   uint32_t count;
-  uint32_t call;
+  PortCall call;
 };
 static_assert(sizeof(PortRequestsArgs) == 152);
 

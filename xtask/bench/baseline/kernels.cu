@@ -43,12 +43,12 @@ extern "C" __global__ void __launch_bounds__(1024) baseline_port_requests(PortRe
   const uint64_t to = args.destination_offset, from = args.source_offset;
   for (uint32_t i = 0; i < args.count; ++i) {
     switch (args.call) {
-      case 1: put(args.channel, to, from, args.bytes); break;
-      case 2: put_with_signal(args.channel, to, from, args.bytes); break;
-      case 4: put_with_signal_and_flush(args.channel, to, from, args.bytes); break;
-      case 8: signal(args.channel); break;
-      case 16: flush(args.channel); break;
-      default: wait<true>(args.channel.inbound);
+      case PortCall::Put: put(args.channel, to, from, args.bytes); break;
+      case PortCall::PutWithSignal: put_with_signal(args.channel, to, from, args.bytes); break;
+      case PortCall::PutWithSignalAndFlush: put_with_signal_and_flush(args.channel, to, from, args.bytes); break;
+      case PortCall::Signal: signal(args.channel); break;
+      case PortCall::Flush: flush(args.channel); break;
+      case PortCall::Wait: wait<true>(args.channel.inbound); break;
     }
   }
 }

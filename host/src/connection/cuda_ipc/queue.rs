@@ -11,7 +11,7 @@ use crate::device::{Device, Event, HostBuffer, Stream};
 use crate::error::{Error, Result};
 use crate::memory::RegisteredMemory;
 
-/// Memories kept before a mark is set of the queue's own accord, so that they can be let go.
+/// Memories kept before the queue looks at its progress, behind a mark, of its own accord, so that they can be let go.
 const KEPT_PER_MARK: usize = 64;
 /// Words under way at once where they are copied.
 const STAGED_WORDS: usize = 64;
@@ -32,15 +32,16 @@ pub(super) struct Queue {
     behind: bool,
     /// The last mark that the stream was seen to have passed.
     passed: u64,
-    /// How many of `kept` no mark stands behind.
-    unmarked: usize,
+    /// Memories kept since the progress was last looked at.
+    unlooked: usize,
     looks: u32,
 }
 
 /// How words are set and marks are made.
 #[derive(Debug)]
 enum Words {
-    /// By the stream itself. A mark is a number that it writes to a word of the host's: no driver call to look at it.
+    /// By the stream itself. A mark is a number that it writes to a word of the host's: no driver call to look at it. Each
+    /// word brings one, in the same call: a flush behind it needs no call of its own.
     Written { progress: HostBuffer<u64> },
     /// Where streams write no words (an old driver, or one that is set so): a word is copied from the host's memory, which
     /// arrives as a whole and after the copies before it, and a mark is an event.
@@ -70,7 +71,7 @@ impl Queue {
 
     fn with(stream: Stream, words: Words) -> Self {
         let kept = VecDeque::new();
-        Self { stream, words, kept, last: 0, behind: false, passed: 0, unmarked: 0, looks: 0 }
+        Self { stream, words, kept, last: 0, behind: false, passed: 0, unlooked: 0, looks: 0 }
     }
 
     /// Queues a copy.
@@ -84,24 +85,26 @@ impl Queue {
         unsafe { self.stream.copy(to, from, bytes as usize) }
     }
 
-    /// Queues setting a word.
+    /// Queues setting a word, and a mark behind it.
     ///
     /// # Safety
     ///
     /// As for [`Stream::write_word`]; `keep` is told of the memory at once.
     pub(super) unsafe fn set(&mut self, to: Global<u64>, value: u64) -> Result<()> {
-        self.behind = true;
+        let mark = self.last + 1;
         let slot = match &mut self.words {
-            Words::Written { .. } => {
-                // SAFETY: the caller's contract.
-                return unsafe { self.stream.write_word(to, value) };
+            Words::Written { progress } => {
+                // SAFETY: the caller's contract for the first; for the second as in `mark`.
+                unsafe { self.stream.write_words([(to, value), (progress.address(), mark)]) }?;
+                (self.last, self.behind) = (mark, false);
+                return Ok(());
             }
             Words::Copied { taken, .. } => {
                 *taken += 1;
                 *taken - 1
             }
         };
-        // Each word has a mark of its own behind it (`keep` sets them), so the slot is free once all but the last
+        // Each word has a mark of its own behind it, so the slot is free once all but the last
         // `STAGED_WORDS` of them are passed.
         let begun = Instant::now();
         while self.outstanding_words() > STAGED_WORDS as u64 {
@@ -118,8 +121,8 @@ impl Queue {
         let from = staged.address().add(index);
         // SAFETY: the caller's contract; the slot stays as it is until the copy's mark is passed.
         unsafe { self.stream.copy(to.cast(), from.cast(), size_of::<u64>()) }?;
-        self.last += 1;
-        events.push_back((self.last, self.stream.record()?));
+        events.push_back((mark, self.stream.record()?));
+        (self.last, self.behind) = (mark, false);
         Ok(())
     }
 
@@ -133,10 +136,11 @@ impl Queue {
 
     /// Keeps memories until what was queued so far is complete.
     pub(super) fn keep<const N: usize>(&mut self, memories: [&RegisteredMemory; N]) -> Result<()> {
-        let mark = self.last + 1;
+        // A word has brought its mark; behind a copy there will be one.
+        let mark = self.last + u64::from(self.behind);
         self.kept.extend(memories.into_iter().map(|memory| (mark, memory.clone())));
-        self.unmarked += N;
-        if self.unmarked >= KEPT_PER_MARK {
+        self.unlooked += N;
+        if self.unlooked >= KEPT_PER_MARK {
             self.mark()?;
             self.passed()?;
         }
@@ -156,13 +160,14 @@ impl Queue {
             }
             Words::Copied { events, .. } => events.push_back((mark, self.stream.record()?)),
         }
-        (self.last, self.behind, self.unmarked) = (mark, false, 0);
+        (self.last, self.behind) = (mark, false);
         Ok(mark)
     }
 
     /// The last mark that the stream has passed.
     pub(super) fn passed(&mut self) -> Result<u64> {
         let before = self.passed;
+        self.unlooked = 0;
         match &mut self.words {
             Words::Written { progress } => self.passed = read(progress),
             Words::Copied { events, .. } => {
@@ -207,65 +212,4 @@ fn read(progress: &HostBuffer<u64>) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use warpwire_device::abi::{ChannelId, OutboundHandle, Rank, SemaphoreHandle};
-    use warpwire_kernels::ping_pong::{SemaphorePingPong, SemaphorePingPongArgs};
-
-    use super::*;
-    use crate::device::{DeviceSelector, LaunchConfig, builtin_module};
-    use crate::memory::Transports;
-    use crate::semaphore::HostSemaphore;
-
-    /// While the stream stands still no mark is passed, and what its work needs is kept.
-    #[test]
-    fn nothing_is_let_go_before_it_is_complete() {
-        let device = Device::open(DeviceSelector::Cpu).unwrap();
-        for make in [Queue::new, Queue::copying] {
-            let (gate, answer) = (HostSemaphore::new(&device).unwrap(), device.allocate::<u64>(1).unwrap());
-            // Dropped first, also where an assertion fails: the kernel waits for the gate.
-            let mut queue = make(&device).unwrap();
-            let inbound = gate.handle(Rank(1), ChannelId(0)).inbound;
-            let end = SemaphoreHandle { inbound, outbound: OutboundHandle { token: answer.address() } };
-            let function = device.load(builtin_module()).unwrap().function::<SemaphorePingPong>().unwrap();
-            let args = SemaphorePingPongArgs {
-                ends: [end; 2],
-                policy: queue.stream.policy(Rank(0), Duration::from_secs(60)),
-                first_end: 1,
-                rounds: 1,
-                relaxed: 0,
-                reserved: 0,
-            };
-            // SAFETY: gate, answer and queue live until the stream has ended its work.
-            unsafe { queue.stream.launch(&function, LaunchConfig::new(1, 1), args) }.unwrap();
-
-            let buffer = device.allocate_shareable::<u64>(3).unwrap();
-            buffer.write(&[5, 0, 0]).unwrap();
-            let before = Arc::strong_count(buffer.memory().0);
-            let memory = RegisteredMemory::of(&buffer, Transports::CUDA_IPC).unwrap();
-            let at = buffer.address();
-            // SAFETY: the ranges lie in the memory that is kept.
-            unsafe {
-                queue.copy(at.add(1).cast(), at.cast(), 8).unwrap();
-                queue.keep([&memory]).unwrap();
-                queue.set(at.add(2), 9).unwrap();
-                queue.keep([&memory]).unwrap();
-            }
-            let mark = queue.mark().unwrap();
-            drop(memory);
-            for _ in 0..3 * LOOKS_PER_CHECK {
-                assert!(queue.passed().unwrap() < mark);
-            }
-            assert!(Arc::strong_count(buffer.memory().0) > before, "it is kept");
-            assert_eq!(buffer.read().unwrap(), [5, 0, 0]);
-
-            gate.signal();
-            while queue.passed().unwrap() < mark {
-                thread::yield_now();
-            }
-            assert_eq!(buffer.read().unwrap(), [5, 5, 9]);
-            assert_eq!(Arc::strong_count(buffer.memory().0), before, "it is let go");
-        }
-    }
-}
+mod tests;

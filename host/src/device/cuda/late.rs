@@ -43,6 +43,25 @@ pub(super) struct MulticastProperties {
 }
 const _: () = assert!(size_of::<MulticastProperties>() == 32);
 
+/// `CUstreamBatchMemOpParams` of cuda.h, as what sets a 64-bit word.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct WordWrite {
+    /// [`WRITE_VALUE_64`].
+    pub(super) operation: c_int,
+    pub(super) address: u64,
+    pub(super) value: u64,
+    /// 0: with a barrier of system scope before it.
+    pub(super) flags: c_uint,
+    /// The driver's own.
+    pub(super) alias: u64,
+    pub(super) reserved: u64,
+}
+const _: () = assert!(size_of::<WordWrite>() == 48);
+
+/// `CU_STREAM_MEM_OP_WRITE_VALUE_64`.
+pub(super) const WRITE_VALUE_64: c_int = 5;
+
 macro_rules! late {
     ($($(#[$meta:meta])* $function:ident = $symbol:literal($($arg:ident: $t:ty),*);)*) => {
         /// The late-bound functions, and the library that holds them.
@@ -91,6 +110,10 @@ late! {
     device_get_uuid = "cuDeviceGetUuid_v2"(uuid: *mut u8, device: CUdevice);
     /// Sets a 64-bit word from a stream. The form that needs no setting of the kernel module's. CUDA 11.7.
     stream_write_value = "cuStreamWriteValue64_v2"(stream: CUstream, address: u64, value: u64, flags: c_uint);
+    /// Sets words from a stream, one after the other. CUDA 11.7.
+    stream_write_values = "cuStreamBatchMemOp_v2"(
+        stream: CUstream, count: c_uint, words: *mut WordWrite, flags: c_uint
+    );
     /// Allocates physical memory.
     mem_create = "cuMemCreate"(handle: *mut u64, bytes: usize, properties: *const AllocationProperties, flags: c_ulonglong);
     /// What lengths of physical memory are multiples of. 0: at least, 1: best.
