@@ -54,7 +54,7 @@ impl<W: Word<Value = u32>> PhaseWord<W> {
         let site = WaitSite { kind: WaitKind::Barrier, peer: rank, channel: ChannelId(0) };
         let load = || word.load::<Acquire, Gpu>();
         let ready = |seen: u32| ((seen ^ phase) & PHASE != 0).then_some(());
-        spin::wait_for(patience, site, u64::from(phase ^ PHASE), load, ready, u64::from)?;
+        spin::wait_for::<4, _, _, _>(patience, site, u64::from(phase ^ PHASE), load, ready, u64::from)?;
         self.phase ^= PHASE;
         Ok(())
     }

@@ -149,7 +149,7 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
         if !reached(cached, room) {
             let (tail, cache) = (self.tail, self.tail_cache);
             let load = || tail.load::<Acquire, Sys>();
-            let seen = spin::wait_for(
+            let seen = spin::wait_for::<1, _, _, _>(
                 patience,
                 self.site,
                 room,
@@ -183,7 +183,7 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
         let tail = self.tail;
         let (load, behind) = (|| tail.load::<Acquire, Sys>(), position.behind());
         let ready = |seen| reached(seen, behind).then_some(());
-        spin::wait_for(patience, self.site, behind, load, ready, |seen| seen)
+        spin::wait_for::<1, _, _, _>(patience, self.site, behind, load, ready, |seen| seen)
     }
 }
 

@@ -255,7 +255,14 @@ pub unsafe fn read<P: Wire>(at: Global<P>, flag: Flag, source: Source<'_>) -> Re
     let load = || unsafe { P::load(at) };
     let payload = |words| P::payload(words, flag);
     let seen = |words| u64::from(P::flag_seen(words, flag));
-    spin::wait_for(source.policy.patience(), source.site(), u64::from(flag.get()), load, payload, seen)
+    spin::wait_for::<1, _, _, _>(
+        source.policy.patience(),
+        source.site(),
+        u64::from(flag.get()),
+        load,
+        payload,
+        seen,
+    )
 }
 
 /// Waits for `N` packets together. They are looked at at once, so the wait is as long as the last packet's. Called by a thread.

@@ -116,7 +116,7 @@ impl<W: Word<Value = u64>> Inbound<W> {
         let token = self.token;
         let load = || token.load::<O, Sys>();
         let ready = |seen| reached(seen, expected).then_some(());
-        let waited = spin::wait_for(patience, self.site, expected, load, ready, |seen| seen);
+        let waited = spin::wait_for::<4, _, _, _>(patience, self.site, expected, load, ready, |seen| seen);
         if waited.is_err() {
             self.expected.add::<Relaxed, Gpu>(u64::MAX); // minus one: the signal is still to come
         }
