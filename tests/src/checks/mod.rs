@@ -11,6 +11,7 @@ pub mod limits;
 pub mod ping_pong;
 pub mod ports;
 pub mod reductions;
+pub mod semaphores;
 pub mod transfer;
 pub mod waits;
 
@@ -28,6 +29,8 @@ macro_rules! for_each_check {
             ping_pong::ll8_packets_bounce;
             ping_pong::ll16_packets_bounce;
             ping_pong::messages_bounce;
+            ping_pong::a_late_warp_is_waited_for;
+            semaphores::a_bounded_semaphore_admits_so_many;
             barrier::every_block_is_held_back;
             transfer::puts_at_every_pair_of_offsets;
             transfer::gets_at_every_pair_of_offsets;
