@@ -4,6 +4,7 @@
 //! `cpu_device` and `gpu` run all of them, by [`for_each_check!`](crate::for_each_check!), on the two devices.
 
 pub mod all_reduce;
+pub mod all_reduce_streams;
 pub mod barrier;
 pub mod conversions;
 pub mod fifo;
@@ -46,6 +47,11 @@ macro_rules! for_each_check {
             all_reduce::a_captured_round_replays;
             all_reduce::flags_wrap;
             all_reduce::a_missing_rank_is_reported;
+            all_reduce_streams::a_second_stream_waits_its_turn;
+            all_reduce_streams::rounds_of_two_streams;
+            all_reduce_streams::two_groups_at_once;
+            all_reduce_streams::the_first_round_is_recorded;
+            all_reduce_streams::a_failed_recording_leaves_all_as_it_was;
             waits::a_silent_peer_is_reported_and_the_next_round_is_right;
             waits::every_wait_times_out;
             waits::an_abort_ends_every_wait;
@@ -57,6 +63,8 @@ macro_rules! for_each_check {
             ports::messages_bounce_through_ports;
             ports::a_flushed_put_has_arrived;
             ports::all_gather_through_ports;
+            ports::two_streams_share_a_port;
+            ports::a_ports_first_use_is_recorded;
             conversions::every_f16_to_e4m3b15;
             conversions::every_e4m3b15_to_f16;
             conversions::f32_to_e4m3b15_and_back;

@@ -74,11 +74,40 @@ impl Ports {
 
     /// Launches this rank's kernel, and waits.
     fn launch<K: Kernel>(&self, kernel: &Function<K>, threads: u32, args: K::Args) {
+        self.queue(kernel, threads, args, &self.stream);
+        self.synchronize(&self.stream);
+    }
+
+    /// Queues this rank's kernel on one of its streams.
+    fn queue<K: Kernel>(&self, kernel: &Function<K>, threads: u32, args: K::Args, stream: &Stream) {
         let config = self.communicator.concurrent(LaunchConfig::new(1, threads));
-        // SAFETY: the service, the buffers and the board outlive the launch, which is waited for.
-        unsafe { self.stream.launch(kernel, config, args) }.unwrap();
-        if let Err(error) = self.stream.synchronize() {
+        // SAFETY: the service, the buffers and the boards outlive the launch: every check waits for its streams.
+        unsafe { stream.launch(kernel, config, args) }.unwrap();
+    }
+
+    fn synchronize(&self, stream: &Stream) {
+        if let Err(error) = stream.synchronize() {
             panic!("{error}; the proxy: {:?}", self.service.health());
+        }
+    }
+
+    /// One more stream that the service watches.
+    fn another_stream(&self) -> Stream {
+        let stream = self.communicator.context().stream().unwrap();
+        self.service.watch(&stream);
+        stream
+    }
+
+    /// The arguments of calls of the port to `peer`, between the two ranks' buffers, with waits that report on `stream`'s board.
+    fn calls(&self, peer: Rank, calls: Calls, stream: &Stream) -> PortRequestsArgs {
+        PortRequestsArgs {
+            channel: self.channel(peer).handle(self.memory(peer), self.memory(self.own())).unwrap(),
+            policy: stream.policy(self.own(), LONG),
+            destination_offset: calls.to as u64,
+            source_offset: calls.from as u64,
+            bytes: calls.bytes as u64,
+            count: calls.count,
+            call: calls.call,
         }
     }
 
@@ -86,6 +115,17 @@ impl Ports {
         self.communicator.barrier().unwrap();
         self.service.stop(LONG).unwrap();
     }
+}
+
+/// What each thread of a launch asks of a port.
+#[derive(Clone, Copy)]
+struct Calls {
+    call: PortCall,
+    /// Bytes from the beginning of the peer's buffer, and of this rank's.
+    to: usize,
+    from: usize,
+    bytes: usize,
+    count: u32,
 }
 
 /// Runs `ranks` ranks on the device.
@@ -141,18 +181,7 @@ pub fn a_flushed_put_has_arrived(device: &Device) {
     each(device, 2, |communicator| {
         let ports = Ports::new(communicator, CHECKED + BEFORE);
         let (own, peer) = (ports.own(), Rank(1 - ports.own().0));
-        let ask = |call: PortCall, count: u32, to: usize, from: usize, len: usize| {
-            let args = PortRequestsArgs {
-                channel: ports.channel(peer).handle(ports.memory(peer), ports.memory(own)).unwrap(),
-                policy: ports.stream.policy(own, LONG),
-                destination_offset: to as u64,
-                source_offset: from as u64,
-                bytes: len as u64,
-                count,
-                call,
-            };
-            ports.launch(kernel, 1, args);
-        };
+        let ask = |calls: Calls| ports.launch(kernel, 1, ports.calls(peer, calls, &ports.stream));
         let mut came = vec![0; CHECKED];
         for (round, (len, from, to)) in
             [(1, 0, 0), (4097, 3, 13), (64 << 10, 0, 0), ((1 << 20) + 1, 13, 5), (MOST, 1, MARGIN)]
@@ -168,8 +197,8 @@ pub fn a_flushed_put_has_arrived(device: &Device) {
             }
             ports.communicator.barrier().unwrap();
             if own == Rank(0) {
-                ask(PortCall::Put, 32, CHECKED, 0, BEFORE);
-                ask(PortCall::PutWithSignalAndFlush, 1, to, from, len);
+                ask(Calls { call: PortCall::Put, to: CHECKED, from: 0, bytes: BEFORE, count: 32 });
+                ask(Calls { call: PortCall::PutWithSignalAndFlush, to, from, bytes: len, count: 1 });
             }
             // The sender's kernel has ended, and with it the flush: the receiver waits for nothing else.
             ports.communicator.barrier().unwrap();
@@ -223,4 +252,77 @@ pub fn all_gather_through_ports(device: &Device) {
             ports.end();
         });
     }
+}
+
+/// C20: kernels of two streams put through one port at once, through a ring that holds fewer requests than they have, and every
+/// byte and every signal of both arrives.
+pub fn two_streams_share_a_port(device: &Device) {
+    const THREADS: u32 = 24;
+    const PUTS: u32 = 10;
+    const LEN: usize = 4099;
+    let kernel = &function::<PortRequests>(device);
+    each(device, 2, |communicator| {
+        let ports = Ports::new(communicator, 2 * LEN + 64);
+        let own = ports.own();
+        let second = ports.another_stream();
+        let streams = [&ports.stream, &second];
+        // Where each stream's message begins: no copy of the one ends where the other's begins.
+        let places = [0, LEN + 13];
+        let given = bytes(1, 2 * LEN + 64);
+        ports.buffer.write(if own == Rank(0) { &given } else { &[POISON; 2 * LEN + 64] }).unwrap();
+        ports.communicator.barrier().unwrap();
+        if own == Rank(0) {
+            let calls = |call, at: usize, count| Calls { call, to: at, from: at, bytes: LEN, count };
+            for (stream, at) in streams.iter().zip(places) {
+                let args = ports.calls(Rank(1), calls(PortCall::PutWithSignalAndFlush, at, PUTS), stream);
+                ports.queue(kernel, THREADS, args, stream);
+            }
+            streams.into_iter().for_each(|stream| ports.synchronize(stream));
+        } else {
+            let calls = Calls { call: PortCall::Wait, to: 0, from: 0, bytes: 0, count: 2 * PUTS };
+            // A signal for each put of both, and none besides.
+            ports.launch(kernel, THREADS, ports.calls(Rank(0), calls, &ports.stream));
+            let mut expected = vec![POISON; 2 * LEN + 64];
+            places.into_iter().for_each(|at| expected[at..at + LEN].copy_from_slice(&given[at..at + LEN]));
+            assert!(ports.buffer.read().unwrap() == expected, "what two streams have put");
+        }
+        ports.end();
+    });
+}
+
+/// C55: what is first asked of a port is recorded, while its proxy runs; each repetition puts what its source then holds.
+pub fn a_ports_first_use_is_recorded(device: &Device) {
+    const LEN: usize = 1001;
+    let kernel = &function::<PortRequests>(device);
+    each(device, 2, |communicator| {
+        let ports = Ports::new(communicator, LEN);
+        let (own, stream) = (ports.own(), &ports.stream);
+        let call = if own == Rank(0) { PortCall::PutWithSignalAndFlush } else { PortCall::Wait };
+        let args =
+            ports.calls(Rank(1 - own.0), Calls { call, to: 1, from: 1, bytes: LEN - 1, count: 1 }, stream);
+        ports.buffer.fill_bytes(POISON).unwrap();
+        ports.communicator.barrier().unwrap();
+        let graph = stream.capture(|stream| {
+            ports.queue(kernel, 1, args, stream);
+            Ok(())
+        });
+        let graph = graph.unwrap();
+        ports.communicator.barrier().unwrap();
+        assert!(ports.buffer.read().unwrap() == [POISON; LEN], "{own:?}: a recording has run");
+        for round in 0..3 {
+            let given = bytes(round, LEN);
+            if own == Rank(0) {
+                ports.buffer.write(&given).unwrap();
+            }
+            // SAFETY: the service, the buffers and the board outlive the launch, which is waited for.
+            unsafe { graph.launch(stream) }.unwrap();
+            ports.synchronize(stream);
+            if own == Rank(1) {
+                let seen = ports.buffer.read().unwrap();
+                assert!(seen[0] == POISON && seen[1..] == given[1..], "repetition {round}");
+            }
+            ports.communicator.barrier().unwrap();
+        }
+        ports.end();
+    });
 }
