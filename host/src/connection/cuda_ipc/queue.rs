@@ -296,4 +296,20 @@ mod tests {
             assert!(queue.kept.is_empty());
         }
     }
+
+    /// Whoever sees a mark may look at the word that it came with. So the mark is written last: of two values for one place, the
+    /// one that stays.
+    #[test]
+    fn a_word_is_written_before_its_mark() {
+        let device = Device::open(DeviceSelector::Cpu).unwrap();
+        let mut queue = Queue::new(&device).unwrap();
+        let Words::Written { progress } = &queue.words else {
+            panic!("the CPU device's streams write words")
+        };
+        let place = progress.address();
+        // SAFETY: a word of the queue's own, which outlives the stream.
+        unsafe { queue.set(place, 1 << 40) }.unwrap();
+        queue.stream.synchronize().unwrap();
+        assert_eq!(queue.passed().unwrap(), queue.last, "the word was written behind its mark");
+    }
 }
