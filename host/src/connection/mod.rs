@@ -30,7 +30,7 @@ use crate::error::{ConnectionError, Error, Result};
 use crate::memory::RegisteredMemory;
 
 pub use endpoint::EndpointConfig;
-pub(crate) use endpoint::Peer;
+pub(crate) use endpoint::{Life, Peer};
 pub(crate) use link::{Link, Place};
 pub use link::{Mark, Transport};
 pub use site::Site;
