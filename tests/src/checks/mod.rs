@@ -72,6 +72,7 @@ macro_rules! for_each_check {
             conversions::every_pair_in_every_width;
             reductions::every_type_in_every_accumulator;
             reductions::a_wider_accumulator_changes_the_sum;
+            reductions::rows_of_counts_that_do_not_divide;
             limits::one_block_too_many;
             limits::shapes_that_cannot_run;
             limits::kernels_that_are_not_there;
