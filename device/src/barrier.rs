@@ -16,7 +16,7 @@ use crate::spin::{self, Patience, Policy};
 const PHASE: u32 = 1 << 31;
 
 /// How long a block leaves the word alone behind its arrival.
-const QUIET_NS: u32 = 50;
+const QUIET_NS: u32 = 20;
 
 /// One block's view of the barrier's word: arrive, then wait.
 #[derive(Clone, Copy, Debug)]
