@@ -81,6 +81,7 @@ impl Patience for BoardPatience {
 
     #[inline(always)]
     fn report(&self, site: WaitSite, expected: u64, seen: u64) -> WaitError {
+        // The abort word is 0 or 1, and so far apart are the two errors.
         let error = WaitError::Timeout as u32 + self.abort;
         let (what, whence) = (pair(error, site.kind as u32), pair(site.peer.0, site.channel.0));
         // SAFETY: `Policy::new`'s contract: the board is mapped and live.
