@@ -16,7 +16,7 @@ use crate::spin::{self, Patience, Policy};
 const PHASE: u32 = 1 << 31;
 
 /// How long a block leaves the word alone behind its arrival.
-const QUIET_NS: u32 = 100;
+const QUIET_NS: u32 = 20;
 
 /// One block's view of the barrier's word: arrive, then wait.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +54,8 @@ impl<W: Word<Value = u32>> PhaseWord<W> {
         let site = WaitSite { kind: WaitKind::Barrier, peer: rank, channel: ChannelId(0) };
         let load = || word.load::<Acquire, Gpu>();
         let ready = |seen: u32| ((seen ^ phase) & PHASE != 0).then_some(());
-        spin::wait_for::<4, _, _, _>(patience, site, u64::from(phase ^ PHASE), load, ready, u64::from)?;
+        let missing = |seen| (u64::from(phase ^ PHASE), u64::from(seen));
+        spin::wait::<3, _, _, _>(patience, site, load, ready, missing)?;
         self.phase ^= PHASE;
         Ok(())
     }

@@ -149,13 +149,12 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
         if !reached(cached, room) {
             let (tail, cache) = (self.tail, self.tail_cache);
             let load = || tail.load::<Acquire, Sys>();
-            let seen = spin::wait_for::<1, _, _, _>(
+            let seen = spin::wait::<1, _, _, _>(
                 patience,
                 self.site,
-                room,
                 load,
                 |seen| reached(seen, room).then_some(seen),
-                |seen| seen,
+                |seen| (room, seen),
             )?;
             // An older value that another thread stores later only makes somebody look again.
             cache.store::<Release, Gpu>(seen);
@@ -183,7 +182,7 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
         let tail = self.tail;
         let (load, behind) = (|| tail.load::<Acquire, Sys>(), position.behind());
         let ready = |seen| reached(seen, behind).then_some(());
-        spin::wait_for::<1, _, _, _>(patience, self.site, behind, load, ready, |seen| seen)
+        spin::wait::<1, _, _, _>(patience, self.site, load, ready, |seen| (behind, seen))
     }
 }
 

@@ -67,6 +67,17 @@ impl MemoryChannelBase {
         self.semaphore.wait(patience)
     }
 
+    /// As [`MemoryChannelBase::wait`], for several threads at once, of several blocks for example: each takes a signal of its
+    /// own. Called by a thread. See [`Inbound::wait_shared`](crate::semaphore::Inbound::wait_shared).
+    ///
+    /// # Errors
+    ///
+    /// As [`MemoryChannelBase::wait`].
+    #[inline(always)]
+    pub fn wait_shared(&self, patience: impl Patience) -> Result<(), WaitError> {
+        self.semaphore.wait_shared(patience)
+    }
+
     /// Waits for a signal of the peer's and makes nothing visible. Called by a thread.
     ///
     /// # Errors
@@ -189,7 +200,7 @@ impl MemoryChannel {
     }
 
     /// Waits for a signal with one thread of the group, and makes what it published visible to all of them. Called by a
-    /// group.
+    /// group; while it runs, no other group waits on this channel.
     ///
     /// # Errors
     ///

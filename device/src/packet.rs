@@ -10,7 +10,7 @@ use crate::abi::{ChannelId, Flag, Global, Ll8, Ll16, Packet, Rank, WaitError, Wa
 use crate::arch;
 use crate::coop::Group;
 use crate::mem::{Element, Steps};
-use crate::spin::{self, Look, Policy};
+use crate::spin::{self, Policy};
 
 /// How a packet goes over the wire.
 pub trait Wire: Packet {
@@ -41,26 +41,14 @@ pub trait Wire: Packet {
     /// Words with this number for a flag, and no payload.
     fn blank(flag: u32) -> Self::Words;
 
-    /// The payload, where every word has the flag.
-    fn payload(words: Self::Words, flag: Flag) -> Option<Self::Payload>;
+    /// Whether every word has the flag.
+    fn ready(words: Self::Words, flag: Flag) -> bool;
+
+    /// The payload, of words that are ready.
+    fn payload(words: Self::Words) -> Self::Payload;
 
     /// A flag of the words', another than `flag` where there is one.
     fn flag_seen(words: Self::Words, flag: Flag) -> u32;
-
-    /// Looks once: the payload, or the flag that is not yet the right one. Called by a thread.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Wire::write`].
-    #[inline(always)]
-    unsafe fn look(at: Global<Self>, flag: Flag) -> Look<Self::Payload> {
-        // SAFETY: the caller's contract.
-        let words = unsafe { Self::load(at) };
-        match Self::payload(words, flag) {
-            Some(payload) => Look::Ready(payload),
-            None => Look::Pending(Self::flag_seen(words, flag).into()),
-        }
-    }
 
     /// `bytes` bytes at `src`, of any alignment, in a payload's low end; 0 above. `bytes` is at most
     /// [`Packet::PAYLOAD_BYTES`]. Called by a thread.
@@ -140,7 +128,7 @@ impl Wire for Ll8 {
     #[inline(always)]
     unsafe fn load_unless_ready(word: u64, at: Global<Self>, flag: Flag) -> u64 {
         // SAFETY: the caller's contract.
-        unsafe { arch::load_volatile_u64_if(Self::payload(word, flag).is_none(), at.cast(), word) }
+        unsafe { arch::load_volatile_u64_if(!Self::ready(word, flag), at.cast(), word) }
     }
 
     #[inline(always)]
@@ -149,8 +137,13 @@ impl Wire for Ll8 {
     }
 
     #[inline(always)]
-    fn payload(word: u64, flag: Flag) -> Option<u32> {
-        (flag_of(word) == flag.get()).then_some(word as u32)
+    fn ready(word: u64, flag: Flag) -> bool {
+        flag_of(word) == flag.get()
+    }
+
+    #[inline(always)]
+    fn payload(word: u64) -> u32 {
+        word as u32
     }
 
     #[inline(always)]
@@ -190,7 +183,7 @@ impl Wire for Ll16 {
     #[inline(always)]
     unsafe fn load_unless_ready(words: [u64; 2], at: Global<Self>, flag: Flag) -> [u64; 2] {
         // SAFETY: the caller's contract.
-        unsafe { arch::load_volatile_v2_u64_if(Self::payload(words, flag).is_none(), at.cast(), words) }
+        unsafe { arch::load_volatile_v2_u64_if(!Self::ready(words, flag), at.cast(), words) }
     }
 
     #[inline(always)]
@@ -199,9 +192,13 @@ impl Wire for Ll16 {
     }
 
     #[inline(always)]
-    fn payload([low, high]: [u64; 2], flag: Flag) -> Option<u64> {
-        let ready = flag_of(low) == flag.get() && flag_of(high) == flag.get();
-        ready.then_some(u64::from(low as u32) | high << 32)
+    fn ready([low, high]: [u64; 2], flag: Flag) -> bool {
+        flag_of(low) == flag.get() && flag_of(high) == flag.get()
+    }
+
+    #[inline(always)]
+    fn payload([low, high]: [u64; 2]) -> u64 {
+        u64::from(low as u32) | high << 32
     }
 
     #[inline(always)]
@@ -253,16 +250,9 @@ impl Source<'_> {
 pub unsafe fn read<P: Wire>(at: Global<P>, flag: Flag, source: Source<'_>) -> Result<P::Payload, WaitError> {
     // SAFETY: the caller's contract.
     let load = || unsafe { P::load(at) };
-    let payload = |words| P::payload(words, flag);
-    let seen = |words| u64::from(P::flag_seen(words, flag));
-    spin::wait_for::<1, _, _, _>(
-        source.policy.patience(),
-        source.site(),
-        u64::from(flag.get()),
-        load,
-        payload,
-        seen,
-    )
+    let missing = |words| (u64::from(flag.get()), u64::from(P::flag_seen(words, flag)));
+    let ready = |words| P::ready(words, flag).then(|| P::payload(words));
+    spin::wait::<1, _, _, _>(source.policy.patience(), source.site(), load, ready, missing)
 }
 
 /// Waits for `N` packets together. They are looked at at once, so the wait is as long as the last packet's. Called by a thread.
@@ -301,11 +291,10 @@ pub unsafe fn read_batch<'a, P: Wire, F: FnMut() -> Global<P>, const N: usize>(
                 words[k] = look(words[k], next());
             }
             for k in 0..N {
-                ready &= P::payload(words[k], flag).is_some();
+                ready &= P::ready(words[k], flag);
             }
             if ready {
-                // The default is never taken: all are ready.
-                return Ok(core::array::from_fn(|k| P::payload(words[k], flag).unwrap_or_default()));
+                return Ok(words.map(P::payload));
             }
             looks_left = arch::count_down(looks_left);
             arch::pause();

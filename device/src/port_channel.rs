@@ -159,7 +159,7 @@ impl PortChannelBase {
         let (flushed, expected) = (self.flushed, position.behind());
         let load = || flushed.load::<Acquire, Sys>();
         let ready = |seen| reached(seen, expected).then_some(());
-        spin::wait_for::<1, _, _, _>(patience, self.flush_site, expected, load, ready, |seen| seen)
+        spin::wait::<1, _, _, _>(patience, self.flush_site, load, ready, |seen| (expected, seen))
     }
 
     /// Waits for a signal of the peer's. Called by a thread. See [`Inbound::wait`].

@@ -1,9 +1,13 @@
 //! Semaphores: a token that one side adds to and the other waits on.
 //!
 //! `signal` is one `red.release.sys.global.add.u64` on the peer's token and nothing else: no local counter, nothing to
-//! read back. `wait` takes the next number from its own `expected` word (relaxed, `.gpu` scope) and looks at its token
-//! with `ld.acquire.sys` until it has come that far. Both words count signals for ever and compare by difference, so they
-//! may wrap.
+//! read back. `wait` reads in its own `expected` word how many signals it has taken (relaxed, `.gpu` scope), looks at its token
+//! with `ld.acquire.sys` until that counts more, and moves `expected` on. Both words count signals for ever: 2^64 of them
+//! take longer than any machine lasts.
+//!
+//! A side belongs to one thread at a time, so its own word needs no atomic: its load is on its way together with the first look,
+//! and ptxas, which takes what an atomic gives for different in each lane, would guard the loop behind one with barriers of
+//! convergence that cost a hop 30 ns. Where several threads wait on a side at once, each calls [`Inbound::wait_shared`].
 //!
 //! # Ordering
 //!
@@ -13,16 +17,16 @@
 //!
 //! # Within a device
 //!
-//! A semaphore whose two sides share one token, which holds `n` at first, is a bounded one: `wait` enters and `signal` leaves,
-//! at most `n` are between the two, and they enter in the order in which they asked. Where one of several waits at it fails, its
-//! words have to be set anew: the ticket that it gives back may be another's.
+//! A semaphore whose two sides share one token, which holds `n` at first, is a bounded one: `wait_shared` enters and `signal`
+//! leaves, at most `n` are between the two, and they enter in the order in which they asked. Where one of several waits at it
+//! fails, its words have to be set anew: the ticket that it gives back may be another's.
 
 use crate::abi::{
     HostSemaphoreHandle, InboundHandle, OutboundHandle, SemaphoreHandle, WaitError, WaitKind, WaitSite,
 };
-use crate::arch::{Acquire, Gpu, LoadOrder, Relaxed, Release, Sys};
+use crate::arch::{self, Acquire, Gpu, LoadOrder, Relaxed, Release, Sys};
 use crate::mem::{Mapped, Word};
-use crate::spin::{self, Patience, reached};
+use crate::spin::{self, Patience};
 
 /// The signalling side.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +99,7 @@ impl<W: Word<Value = u64>> Inbound<W> {
     }
 
     /// Waits for one more signal; afterwards the signaller's writes before it are visible to the calling thread. Called by
-    /// a thread; several may wait at once, and each takes a signal of its own.
+    /// a thread; while it runs, no other thread polls or waits on this side.
     ///
     /// # Errors
     ///
@@ -103,7 +107,7 @@ impl<W: Word<Value = u64>> Inbound<W> {
     /// signal.
     #[inline(always)]
     pub fn wait(&self, patience: impl Patience) -> Result<(), WaitError> {
-        self.wait_ordered::<Acquire>(patience)
+        self.wait_alone::<Acquire>(patience)
     }
 
     /// As [`Inbound::wait`], without making anything visible: it counts. Called by a thread.
@@ -113,30 +117,52 @@ impl<W: Word<Value = u64>> Inbound<W> {
     /// As [`Inbound::wait`].
     #[inline(always)]
     pub fn wait_relaxed(&self, patience: impl Patience) -> Result<(), WaitError> {
-        self.wait_ordered::<Relaxed>(patience)
+        self.wait_alone::<Relaxed>(patience)
     }
 
+    /// As [`Inbound::wait`], for several threads at once: each takes a signal of its own. Called by a thread; while it runs, all
+    /// that others call on this side is this.
+    ///
+    /// # Errors
+    ///
+    /// As [`Inbound::wait`]; the signal goes to another that waits, or to the next.
     #[inline(always)]
-    fn wait_ordered<O: LoadOrder>(&self, patience: impl Patience) -> Result<(), WaitError> {
-        let expected = self.expected.fetch_add::<Relaxed, Gpu>(1).wrapping_add(1);
-        let token = self.token;
-        let load = || token.load::<O, Sys>();
-        let ready = |seen| reached(seen, expected).then_some(());
-        let waited = spin::wait_for::<4, _, _, _>(patience, self.site, expected, load, ready, |seen| seen);
+    pub fn wait_shared(&self, patience: impl Patience) -> Result<(), WaitError> {
+        let taken = self.expected.fetch_add::<Relaxed, Gpu>(1);
+        let waited = self.more_than::<Acquire>(taken, patience);
         if waited.is_err() {
             self.expected.add::<Relaxed, Gpu>(u64::MAX); // minus one: the signal is still to come
         }
         waited
     }
 
+    #[inline(always)]
+    fn wait_alone<O: LoadOrder>(&self, patience: impl Patience) -> Result<(), WaitError> {
+        let taken = self.expected.load::<Relaxed, Gpu>();
+        self.more_than::<O>(taken, patience)?;
+        // Not worked out ahead of the looks, which then would wait for `taken`.
+        self.expected.store::<Relaxed, Gpu>(arch::advance(taken, 1));
+        Ok(())
+    }
+
+    /// Looks until the token counts more signals than `taken`.
+    #[inline(always)]
+    fn more_than<O: LoadOrder>(&self, taken: u64, patience: impl Patience) -> Result<(), WaitError> {
+        let token = self.token;
+        let load = || token.load::<O, Sys>();
+        let missing = |seen| (arch::advance(taken, 1), seen);
+        let ready = |seen| (seen > taken).then_some(());
+        spin::wait::<3, _, _, _>(patience, self.site, load, ready, missing)
+    }
+
     /// Takes a signal where one is there, with [`Inbound::wait`]'s ordering; false where none is. Called by a thread; while
     /// it runs, no other thread polls or waits on this side.
     #[inline(always)]
     pub fn poll(&self) -> bool {
-        let expected = self.expected.load::<Relaxed, Gpu>().wrapping_add(1);
-        let ready = reached(self.token.load::<Acquire, Sys>(), expected);
+        let taken = self.expected.load::<Relaxed, Gpu>();
+        let ready = self.token.load::<Acquire, Sys>() > taken;
         if ready {
-            self.expected.store::<Relaxed, Gpu>(expected);
+            self.expected.store::<Relaxed, Gpu>(taken + 1);
         }
         ready
     }
@@ -199,6 +225,16 @@ impl<W: Word<Value = u64>> Semaphore<W> {
     #[inline(always)]
     pub fn wait_relaxed(&self, patience: impl Patience) -> Result<(), WaitError> {
         self.inbound.wait_relaxed(patience)
+    }
+
+    /// See [`Inbound::wait_shared`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    #[inline(always)]
+    pub fn wait_shared(&self, patience: impl Patience) -> Result<(), WaitError> {
+        self.inbound.wait_shared(patience)
     }
 
     /// See [`Inbound::poll`].

@@ -7,17 +7,8 @@
 
 use core::mem::offset_of;
 
-use crate::abi::{BoardState, Global, PolicyHandle, WaitBoard, WaitError, WaitSite};
+use crate::abi::{BoardState, Global, PolicyHandle, Rank, WaitBoard, WaitError, WaitSite};
 use crate::arch::{self, Gpu, Relaxed, Release, Sys};
-
-/// What one look at a word found.
-#[derive(Clone, Copy, Debug)]
-pub enum Look<T> {
-    /// What was waited for.
-    Ready(T),
-    /// Not yet; the value seen, for the report.
-    Pending(u64),
-}
 
 /// Decides how long a wait lasts. One value serves one wait.
 pub trait Patience {
@@ -25,10 +16,11 @@ pub trait Patience {
     const LOOKS: u32;
 
     /// Whether the wait must end now. Called by the waiting thread, after each [`Patience::LOOKS`] vain looks.
-    fn exhausted(&mut self) -> Option<WaitError>;
+    fn exhausted(&mut self) -> bool;
 
-    /// Tells the host of a wait that ended in vain. Called once, by the thread that waited.
-    fn report(&mut self, site: WaitSite, error: WaitError, expected: u64, seen: u64);
+    /// Tells the host of a wait that ended in vain, and the caller why. Called once, by the thread that waited, when it is
+    /// exhausted.
+    fn report(&self, site: WaitSite, expected: u64, seen: u64) -> WaitError;
 }
 
 /// A launch's waiting policy: a limit for each wait, and the board with the abort word.
@@ -52,12 +44,12 @@ impl Policy {
     /// [`Patience::LOOKS`] looks, so a wait that is met at once reads no clock.
     #[inline(always)]
     pub const fn patience(&self) -> BoardPatience {
-        BoardPatience { handle: self.handle, started: 0 }
+        BoardPatience { handle: self.handle, started: 0, abort: 0 }
     }
 
     /// The rank that the kernel runs for.
     #[inline(always)]
-    pub const fn rank(&self) -> crate::abi::Rank {
+    pub const fn rank(&self) -> Rank {
         self.handle.rank
     }
 }
@@ -68,43 +60,41 @@ pub struct BoardPatience {
     handle: PolicyHandle,
     /// The timer at the first question; 0: not asked yet.
     started: u64,
+    /// The abort word at the last question.
+    abort: u32,
 }
 
 impl Patience for BoardPatience {
     const LOOKS: u32 = 256;
 
     #[inline(always)]
-    fn exhausted(&mut self) -> Option<WaitError> {
+    fn exhausted(&mut self) -> bool {
+        let abort = self.handle.board.byte_add(offset_of!(WaitBoard, abort) as u64).cast();
         // SAFETY: `Policy::new`'s contract: the board is mapped and live.
-        let aborted = unsafe {
-            arch::load_u32::<Relaxed, Sys>(
-                self.handle.board.byte_add(offset_of!(WaitBoard, abort) as u64).cast(),
-            )
-        } != 0;
+        self.abort = unsafe { arch::load_u32::<Relaxed, Sys>(abort) };
         let now = arch::timer_ns();
         if self.started == 0 {
             self.started = now;
         }
-        let late = now.wrapping_sub(self.started) > self.handle.timeout_ns;
-        if !(aborted | late) {
-            return None;
-        }
-        Some(if aborted { WaitError::Aborted } else { WaitError::Timeout })
+        self.abort != 0 || (now.wrapping_sub(self.started) > self.handle.timeout_ns)
     }
 
     #[inline(always)]
-    fn report(&mut self, site: WaitSite, error: WaitError, expected: u64, seen: u64) {
-        let (what, whose) = (pair(error as u32, site.kind as u32), pair(self.handle.rank.0, site.peer.0));
+    fn report(&self, site: WaitSite, expected: u64, seen: u64) -> WaitError {
+        // The abort word is 0 or 1, and so far apart are the two errors.
+        let error = WaitError::Timeout as u32 + self.abort;
+        let (what, whence) = (pair(error, site.kind as u32), pair(site.peer.0, site.channel.0));
         // SAFETY: `Policy::new`'s contract: the board is mapped and live.
-        unsafe { leave_report(what, whose, expected, seen, site.channel.0, self.handle.board) };
+        unsafe { leave_report(what, whence, expected, seen, self.handle.rank, self.handle.board) };
+        if self.abort == 0 { WaitError::Timeout } else { WaitError::Aborted }
     }
 }
 
-/// Claims the board and reports on it; where another wait has claimed it, does nothing. `what` is the error and the kind, `whose`
-/// the rank and its peer.
+/// Claims the board and reports on it; where another wait has claimed it, does nothing. `what` is the error and the kind, `whence`
+/// the peer and the channel.
 ///
 /// A function that is called, unlike the rest of the crate: all waits of a kernel share one, and it takes no registers of theirs.
-/// Its arguments stand as the board has them: the first four come in the registers that two 16-byte stores take.
+/// It stores pairs of fields as they come in a pair of registers: a wider store would first have to gather them.
 ///
 /// # Safety
 ///
@@ -113,10 +103,10 @@ impl Patience for BoardPatience {
 #[inline(never)]
 unsafe fn leave_report(
     what: u64,
-    whose: u64,
+    whence: u64,
     expected: u64,
     seen: u64,
-    channel: u32,
+    rank: Rank,
     board: Global<WaitBoard>,
 ) {
     let state: Global<u32> = board.byte_add(offset_of!(WaitBoard, state) as u64).cast();
@@ -129,15 +119,14 @@ unsafe fn leave_report(
     if before != BoardState::Clear as u32 {
         return;
     }
-    let line: Global<[u64; 2]> = board.byte_add(offset_of!(WaitBoard, error) as u64).cast();
-    // SAFETY: as above; the layout's assertions put the fields in these three 16-byte words.
+    let fields: Global<u64> = board.byte_add(offset_of!(WaitBoard, error) as u64).cast();
+    let waiter = pair(arch::block_index(), arch::thread_index());
+    // SAFETY: as above; the layout's assertions put the fields in these words.
     unsafe {
-        arch::store_weak_v2_u64(line, [what, whose]);
-        arch::store_weak_v2_u64(
-            line.add(1),
-            [pair(channel, arch::block_index()), pair(arch::thread_index(), 0)],
-        );
-        arch::store_weak_v2_u64(line.add(2), [expected, seen]);
+        for (field, value) in (0..).zip([what, whence, waiter, expected, seen]) {
+            arch::store_weak_u64(fields.add(field), value);
+        }
+        arch::store_weak_u32(fields.add(5).cast(), rank.0);
         arch::store_u32::<Release, Sys>(state, BoardState::Reported as u32);
     }
 }
@@ -156,49 +145,25 @@ pub fn reached(seen: u64, expected: u64) -> bool {
     arch::high_half(seen.wrapping_sub(expected)) as i32 >= 0
 }
 
-/// Looks until `look` finds what it waits for or `patience` runs out. Called by a thread.
+/// Looks at a word until it is what is waited for, or `patience` runs out. Called by a thread.
 ///
-/// `expected` is what the report says was waited for.
+/// `load` reads the word, `ready` takes from it what is waited for where that is there, and `missing` makes of the last word what
+/// the report says: what was expected, and what was seen. So a look does not work out what only a report needs.
+///
+/// `TURN` looks stand in one turn of the loop, with the count behind the last. An arrival is seen the sooner the less stands
+/// between two loads: 3 for a word that one thread waits for. Where the thread on the other side answers at once, as with
+/// packets, 1 has been the better rhythm.
 ///
 /// # Errors
 ///
 /// What `patience` says; it has reported it.
 #[inline(always)]
-pub fn wait<T: Copy>(
-    patience: impl Patience,
-    site: WaitSite,
-    expected: u64,
-    look: impl FnMut() -> Look<T>,
-) -> Result<T, WaitError> {
-    let ready = |look| match look {
-        Look::Ready(value) => Some(value),
-        Look::Pending(_) => None,
-    };
-    let seen = |look| match look {
-        Look::Pending(seen) => seen,
-        Look::Ready(_) => expected,
-    };
-    wait_for::<1, _, _, _>(patience, site, expected, look, ready, seen)
-}
-
-/// As [`wait`], with a look in parts: `load` reads the word, `ready` takes from it what is waited for where that is there, and
-/// `seen` is what the report says of the last word. So a look does not work out what only a report needs.
-///
-/// `TURN` looks stand in one turn of the loop, with the count behind the last. An arrival is seen the sooner the less stands
-/// between two loads: 4 for a word that one thread waits for. Where the thread on the other side answers at once, as with
-/// packets, 1 has been the better rhythm.
-///
-/// # Errors
-///
-/// As for [`wait`].
-#[inline(always)]
-pub fn wait_for<const TURN: u32, P: Patience, W: Copy, T>(
+pub fn wait<const TURN: u32, P: Patience, W: Copy, T>(
     mut patience: P,
     site: WaitSite,
-    expected: u64,
     mut load: impl FnMut() -> W,
     ready: impl Fn(W) -> Option<T>,
-    seen: impl Fn(W) -> u64,
+    missing: impl Fn(W) -> (u64, u64),
 ) -> Result<T, WaitError> {
     // A patience that wants to be asked more often than that is.
     let turn = if P::LOOKS < TURN { 1 } else { TURN };
@@ -223,9 +188,9 @@ pub fn wait_for<const TURN: u32, P: Patience, W: Copy, T>(
             }
             arch::pause();
         };
-        if let Some(error) = patience.exhausted() {
-            patience.report(site, error, expected, seen(word));
-            return Err(error);
+        if patience.exhausted() {
+            let (expected, seen) = missing(word);
+            return Err(patience.report(site, expected, seen));
         }
         arch::pause();
     }

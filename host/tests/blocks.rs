@@ -10,7 +10,7 @@ use warpwire::abi::{ChannelId, Global, PolicyHandle, Rank, WaitKind, WaitSite};
 use warpwire::device::{Buffer, Device, LaunchConfig, ModuleSource};
 use warpwire::kernel::Kernel;
 use warpwire_device::mem::{Mapped, Word};
-use warpwire_device::spin::{self, Look, Policy};
+use warpwire_device::spin::{self, Policy};
 use warpwire_device::{arch, kernel, module};
 
 #[repr(C)]
@@ -143,10 +143,10 @@ kernel! {
             unsafe { (Mapped::new(args.mine), Mapped::new(args.next), Policy::new(args.policy)) };
         let site = WaitSite { kind: WaitKind::Semaphore, peer: Rank(0), channel: ChannelId(0) };
         for turn in 1..=args.turns {
-            let waited = spin::wait(policy.patience(), site, u64::from(turn), || {
-                let seen = mine.load::<arch::Acquire, arch::Sys>();
-                if seen >= turn { Look::Ready(()) } else { Look::Pending(u64::from(seen)) }
-            });
+            let load = || mine.load::<arch::Acquire, arch::Sys>();
+            let missing = |seen| (u64::from(turn), u64::from(seen));
+            let ready = |seen| (seen >= turn).then_some(());
+            let waited = spin::wait::<1, _, _, _>(policy.patience(), site, load, ready, missing);
             if arch::block_sync_or(waited.is_err()) {
                 return;
             }

@@ -34,14 +34,15 @@ unsafe fn run<K: Kernel>(stream: &Stream, config: LaunchConfig, args: K::Args) {
 
 #[test]
 fn semaphores_bounce_between_two_blocks_and_between_two_launches() {
+    const START: u64 = u32::MAX as u64 - 50;
     let device = cpu();
     let streams = [device.stream().unwrap(), device.stream().unwrap()];
     let function = builtin(&device).function::<SemaphorePingPong>().unwrap();
     for relaxed in [0, 1] {
         let ends = Ends::new(&device, 0);
-        // Near the wrap of both counters.
+        // Near the carry into both counters' upper halves.
         for words in [&ends.tokens, &ends.expected] {
-            words.write(&[u64::MAX - 50; 2]).unwrap();
+            words.write(&[START; 2]).unwrap();
         }
         let args = |end: u32, rounds| SemaphorePingPongArgs {
             ends: ends.handles(),
@@ -59,7 +60,7 @@ fn semaphores_bounce_between_two_blocks_and_between_two_launches() {
             unsafe { streams[end as usize].launch(&function, config, args(end, 1000)) }.unwrap();
         }
         streams.iter().for_each(|stream| stream.synchronize().unwrap());
-        let count = (u64::MAX - 50).wrapping_add(1100);
+        let count = START + 1100;
         assert_eq!(ends.tokens.read().unwrap(), [count; 2]);
         assert_eq!(ends.expected.read().unwrap(), [count; 2]);
     }

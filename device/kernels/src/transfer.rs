@@ -75,8 +75,12 @@ kernel! {
     unsafe fn(args: TransferArgs) {
         // SAFETY: the launch's contract: the channel's words and buffers and the board are mapped and live, the ranges inside.
         let (channel, policy) = unsafe { (MemoryChannel::new(args.channel), Policy::new(args.policy)) };
-        if args.signal_or_flag != 0 && channel.wait_all(Block, &policy).is_err() {
-            return;
+        if args.signal_or_flag != 0 {
+            // Each block of the grid takes a signal of its own.
+            let waited = if Block.is_leader() { channel.wait_shared(policy.patience()) } else { Ok(()) };
+            if Block.agree(waited).is_err() {
+                return;
+            }
         }
         // SAFETY: as above.
         unsafe { channel.get(Grid, args.remote_offset, args.local_offset, args.bytes) };

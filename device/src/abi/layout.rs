@@ -9,7 +9,7 @@ use super::{
     BarrierHandle, ChannelId, FifoHandle, Flag, Global, HostSemaphoreHandle, InboundHandle, Ll8, Ll16,
     MemoryChannelBaseHandle, MemoryChannelHandle, MemoryId, OutboundHandle, PolicyHandle,
     PortChannelBaseHandle, PortChannelHandle, PortId, Position, Rank, SemaphoreHandle, Trigger, WaitBoard,
-    WaitSite,
+    WaitError, WaitSite,
 };
 
 macro_rules! layout {
@@ -36,9 +36,11 @@ layout!(Ll16: 16 bytes, align 16; low.data @ 0, low.flag @ 4, high.data @ 8, hig
 layout!(WaitSite: 12 bytes, align 4; kind @ 0, peer @ 4, channel @ 8);
 // The host's line and the device's line are 64 bytes apart: neither side's stores disturb the other's polling. The report
 // is three aligned 16-byte stores.
+// A report's error is `Timeout` and the abort word added up.
+const_assert_eq!(WaitError::Timeout as u32 + 1, WaitError::Aborted as u32);
 layout!(WaitBoard: 128 bytes, align 128;
-    abort @ 0, error @ 64, kind @ 68, rank @ 72, peer @ 76, channel @ 80, block @ 84, thread @ 88,
-    expected @ 96, seen @ 104, state @ 112);
+    abort @ 0, error @ 64, kind @ 68, peer @ 72, channel @ 76, block @ 80, thread @ 84, expected @ 88,
+    seen @ 96, rank @ 104, state @ 108);
 
 layout!(PolicyHandle: 24 bytes, align 8; board @ 0, timeout_ns @ 8, rank @ 16);
 layout!(InboundHandle: 24 bytes, align 8; token @ 0, expected @ 8, peer @ 16, channel @ 20);

@@ -74,7 +74,8 @@ pub enum BoardState {
 #[repr(C, align(128))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitBoard {
-    /// Not 0: every wait on this device ends with [`WaitError::Aborted`].
+    /// 1: every wait on this device ends with [`WaitError::Aborted`]; else 0. So it is what that error's number is above
+    /// [`WaitError::Timeout`]'s.
     pub abort: u32,
     /// Keeps what follows on a line of its own.
     pub reserved: [u32; 15],
@@ -82,8 +83,6 @@ pub struct WaitBoard {
     pub error: u32,
     /// A [`WaitKind`].
     pub kind: u32,
-    /// The rank that waited.
-    pub rank: u32,
     /// The rank that was to write the word.
     pub peer: u32,
     /// The channel.
@@ -92,14 +91,14 @@ pub struct WaitBoard {
     pub block: u32,
     /// Its thread that waited.
     pub thread: u32,
-    /// Fills the 16-byte store.
-    pub padding: u32,
     /// The value that would have ended the wait (for a semaphore: that or any greater).
     pub expected: u64,
     /// The value last seen.
     pub seen: u64,
+    /// The rank that waited.
+    pub rank: u32,
     /// A [`BoardState`]; `Reported` is stored with release order at system scope after every field above.
     pub state: u32,
     /// Room to the end of the line.
-    pub unused: [u32; 3],
+    pub unused: [u32; 4],
 }

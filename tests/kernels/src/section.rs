@@ -44,7 +44,7 @@ kernel! {
         let (entrance, policy) = unsafe { (Semaphore::new(args.entrance), Policy::new(args.policy)) };
         for _ in 0..args.rounds {
             // A failed wait has left its report; the kernel just ends.
-            if entrance.wait(policy.patience()).is_err() {
+            if entrance.wait_shared(policy.patience()).is_err() {
                 return;
             }
             // SAFETY: the launch's contract: a word each. The plain accesses are made by one block at a time, each behind

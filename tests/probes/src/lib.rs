@@ -81,6 +81,13 @@ probe! {
             let _ = Inbound::new(args.inbound).wait(policy.patience());
         }
     }
+    /// `wait_shared`, likewise.
+    WaitShared = "probe_wait_shared": |args| {
+        if Block.is_leader() {
+            let policy = Policy::new(args.policy);
+            let _ = Inbound::new(args.inbound).wait_shared(policy.patience());
+        }
+    }
     /// `wait_relaxed`, likewise.
     WaitRelaxed = "probe_wait_relaxed": |args| {
         let policy = Policy::new(args.policy);

@@ -12,9 +12,9 @@ use warpwire_kernels::ping_pong::{
 use super::check_module::check_module;
 use super::rig::{Ends, LONG, function, zeroed};
 
-/// Signals in both forms, over the wrap of the counters, in one launch of two blocks and in two launches of one.
+/// Signals in both forms, over the carry into the counters' upper halves, in one launch of two blocks and in two launches of one.
 pub fn semaphores_bounce(device: &Device) {
-    const START: u64 = u64::MAX - 40;
+    const START: u64 = u32::MAX as u64 - 40;
     let streams = [device.stream().unwrap(), device.stream().unwrap()];
     let kernel = function::<SemaphorePingPong>(device);
     for relaxed in [0, 1] {
@@ -37,7 +37,7 @@ pub fn semaphores_bounce(device: &Device) {
             unsafe { streams[end as usize].launch(&kernel, config, args(end, 300)) }.unwrap();
         }
         streams.iter().for_each(|stream| stream.synchronize().unwrap());
-        let count = START.wrapping_add(500);
+        let count = START + 500;
         assert_eq!(ends.tokens.read().unwrap(), [count; 2], "signals sent");
         assert_eq!(ends.expected.read().unwrap(), [count; 2], "signals waited for");
     }

@@ -224,6 +224,7 @@ fn a_wait_polls_with_one_load_a_look() {
         for (entry, expected) in [
             ("probe_wait", "ld.acquire.sys.global.u64"),
             ("probe_wait_relaxed", "ld.relaxed.sys.global.u64"),
+            ("probe_wait_shared", "ld.acquire.sys.global.u64"),
             ("probe_ll8_read", "ld.volatile.global.b64"),
             ("probe_ll16_read", "ld.volatile.global.v2.b64"),
             ("probe_barrier", "ld.acquire.gpu.global.u32"),
@@ -243,9 +244,11 @@ fn a_wait_polls_with_one_load_a_look() {
                     assert!(accesses == 1 && ends && look.len() <= 16, "{context}: one look is {text:#?}");
                 }
             }
-            // Whatever other load there is reads the abort word, or the barrier's phase before the first arrival.
+            // Whatever other load there is reads the abort word, a semaphore's own count, or the barrier's phase before the first
+            // arrival.
             let rest = opcodes(&flow, |i| i.is_load() && i.opcode != expected);
-            let known = ["ld.relaxed.sys.global.u32", "ld.relaxed.gpu.global.u32"];
+            let known =
+                ["ld.relaxed.sys.global.u32", "ld.relaxed.gpu.global.u64", "ld.relaxed.gpu.global.u32"];
             assert!(rest.iter().all(|opcode| known.contains(opcode)), "{context}: {rest:?}");
         }
     });

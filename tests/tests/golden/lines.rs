@@ -35,9 +35,10 @@ const VECTORS: [&str; 12] = [
 ];
 
 /// Probes that branch: where a compiler puts a block, and how often it unrolls a loop, is its own affair.
-const BRANCHING: [&str; 14] = [
+const BRANCHING: [&str; 15] = [
     "probe_wait",
     "probe_wait_relaxed",
+    "probe_wait_shared",
     "probe_ll8_read",
     "probe_ll16_read",
     "probe_barrier",

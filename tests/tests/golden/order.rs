@@ -79,11 +79,32 @@ fn a_payload_is_loaded_behind_its_wait() {
     });
 }
 
-/// The count of waits is taken before the look, and given back only where the wait has failed.
+/// A wait reads how many signals have been taken before it looks, by no atomic, and takes one only behind a look: a wait that has
+/// failed, which is told by a call, takes none.
 #[test]
-fn a_wait_takes_its_number_first() {
-    each("a_wait_takes_its_number_first", |probes| {
+fn a_wait_takes_its_signal_last() {
+    each("a_wait_takes_its_signal_last", |probes| {
         let flow = probes.flow("probe_wait");
+        let context = format!("for {}", probes.arch);
+        let one = |opcode: &str| {
+            let found = flow.opcode(opcode);
+            assert_eq!(found.len(), 1, "{opcode} {context}");
+            found[0]
+        };
+        let (read, taken) = (one("ld.relaxed.gpu.global.u64"), one("st.relaxed.gpu.global.u64"));
+        let (looks, report) = (flow.opcode(LOOK), one("call.uni"));
+        assert!(looks.iter().all(|&look| flow.always_after(look, &[read])), "{context}");
+        assert!(flow.always_after(taken, &looks), "{context}");
+        assert!(!flow.reaches(report, taken, &[]), "a failed wait takes a signal, {context}");
+        assert!(flow.opcode("atom.relaxed.gpu.global.add.u64").is_empty(), "{context}");
+    });
+}
+
+/// The shared wait takes its number before it looks, and gives it back only where it has failed.
+#[test]
+fn a_shared_wait_takes_its_number_first() {
+    each("a_shared_wait_takes_its_number_first", |probes| {
+        let flow = probes.flow("probe_wait_shared");
         let taken = flow.opcode("atom.relaxed.gpu.global.add.u64");
         assert_eq!(taken.len(), 1, "for {}", probes.arch);
         for look in flow.opcode(LOOK) {

@@ -65,7 +65,7 @@ fn two_signallers_publish_to_one_waiter() {
 fn two_waiters_share_the_signals() {
     let (words, board) = (Words::new(2), LocalBoard::generous(Rank(0)));
     let (outbound, inbound) = words.semaphore(0);
-    let waiter = || (0..ROUNDS).for_each(|_| inbound.wait(board.policy().patience()).unwrap());
+    let waiter = || (0..ROUNDS).for_each(|_| inbound.wait_shared(board.policy().patience()).unwrap());
     together([waiter; 2], || (0..2 * ROUNDS).for_each(|_| outbound.signal()));
     assert_eq!((load(words.at(0)), load(words.at(1))), (2 * ROUNDS, 2 * ROUNDS));
     assert!(!inbound.poll());

@@ -1,5 +1,5 @@
 // The waits again with warpwire's contract: a limit by the global timer, an abort word in host memory that is looked at every
-// 256 looks, a report of the first wait to fail on the host's board, and a ticket that a failed wait gives back.
+// 256 looks, and a report of the first wait to fail on the host's board.
 #pragma once
 #include "primitives.cuh"
 
@@ -7,11 +7,11 @@
 struct Board {
   uint32_t abort;
   uint32_t reserved[15];
-  uint32_t error, kind, rank, peer;
-  uint32_t channel, block, thread, padding;
+  uint32_t error, kind, peer, channel;
+  uint32_t block, thread;
   uint64_t expected, seen;
-  uint32_t state;
-  uint32_t unused[3];
+  uint32_t rank, state;
+  uint32_t unused[4];
 };
 static_assert(sizeof(Board) == 128);
 
@@ -28,21 +28,28 @@ __device__ __forceinline__ void report(const Policy& policy, const Site& site, u
   cuda::atomic_ref<uint32_t, cuda::thread_scope_device> claim(board->state);
   uint32_t clear = 0;
   if (!claim.compare_exchange_strong(clear, 1, cuda::memory_order_relaxed)) return;
-  *reinterpret_cast<uint4*>(&board->error) = make_uint4(error, site.kind, policy.rank, site.peer);
-  *reinterpret_cast<uint4*>(&board->channel) = make_uint4(site.channel, blockIdx.x, threadIdx.x, 0);
-  *reinterpret_cast<ulonglong2*>(&board->expected) = make_ulonglong2(expected, seen);
+  *reinterpret_cast<uint2*>(&board->error) = make_uint2(error, site.kind);
+  *reinterpret_cast<uint2*>(&board->peer) = make_uint2(site.peer, site.channel);
+  *reinterpret_cast<uint2*>(&board->block) = make_uint2(blockIdx.x, threadIdx.x);
+  board->expected = expected;
+  board->seen = seen;
+  board->rank = policy.rank;
   cuda::atomic_ref<uint32_t, cuda::thread_scope_system>(board->state).store(2, cuda::memory_order_release);
 }
 
-// `look` gives whether it found what is waited for, and what it saw; 0, or why the wait ended without it.
-template <typename Look>
+// `look` gives whether it found what is waited for, and what it saw; 0, or why the wait ended without it. `Turn` looks stand in
+// one turn of the loop, as many as ours have.
+template <int Turn, typename Look>
 __device__ __forceinline__ uint32_t bounded(const Policy& policy, const Site& site, uint64_t expected, Look look) {
   uint64_t started = 0;
   for (;;) {
     uint64_t seen = 0;
 #pragma unroll 1
-    for (uint32_t i = 0; i < LOOKS; ++i) {
-      if (look(seen)) return 0;
+    for (uint32_t i = 0; i < LOOKS / Turn; ++i) {
+#pragma unroll
+      for (int k = 0; k < Turn; ++k) {
+        if (look(seen)) return 0;
+      }
     }
     auto abort = reinterpret_cast<uint32_t*>(policy.board);
     uint32_t error = cuda::atomic_ref<uint32_t, cuda::thread_scope_system>(*abort).load(cuda::memory_order_relaxed) ? ABORTED : 0;
@@ -62,13 +69,14 @@ __device__ __forceinline__ uint32_t bounded(const Policy& policy, const Site& si
 template <bool Ordered>
 __device__ __forceinline__ uint32_t wait(const Inbound& inbound, const Policy& policy) {
   constexpr auto order = Ordered ? cuda::memory_order_acquire : cuda::memory_order_relaxed;
-  const uint64_t expected = DeviceWord(*inbound.expected).fetch_add(1, cuda::memory_order_relaxed) + 1;
+  DeviceWord expected(*inbound.expected);
+  const uint64_t taken = expected.load(cuda::memory_order_relaxed);
   const Site site{SEMAPHORE, inbound.peer, inbound.channel};
-  const uint32_t error = bounded(policy, site, expected, [&](uint64_t& seen) {
+  const uint32_t error = bounded<3>(policy, site, taken + 1, [&](uint64_t& seen) {
     seen = SystemWord(*inbound.token).load(order);
-    return int64_t(seen - expected) >= 0;
+    return seen > taken;
   });
-  if (error) DeviceWord(*inbound.expected).fetch_sub(1, cuda::memory_order_relaxed);
+  if (!error) expected.store(taken + 1, cuda::memory_order_relaxed);
   return error;
 }
 
@@ -77,7 +85,7 @@ template <typename P>
 __device__ __forceinline__ uint32_t read(const void* at, uint32_t flag, typename P::Payload& payload, const Policy& policy,
                                          const Inbound& inbound) {
   const Site site{PACKET, inbound.peer, inbound.channel};
-  return bounded(policy, site, flag, [&](uint64_t& seen) {
+  return bounded<1>(policy, site, flag, [&](uint64_t& seen) {
     uint32_t other;
     const bool ready = P::look(at, flag, payload, other);
     seen = other;
@@ -94,7 +102,7 @@ __device__ __forceinline__ bool grid_barrier(uint32_t* word, const Policy& polic
     const uint32_t step = blockIdx.x == 0 ? 0x80000000u - (gridDim.x - 1) : 1;
     const uint32_t before = ref.fetch_add(step, cuda::memory_order_release);
     const Site site{BARRIER, policy.rank, 0};
-    failed = bounded(policy, site, (before ^ 0x80000000u) & 0x80000000u, [&](uint64_t& seen) {
+    failed = bounded<3>(policy, site, (before ^ 0x80000000u) & 0x80000000u, [&](uint64_t& seen) {
       const uint32_t now = ref.load(cuda::memory_order_acquire);
       seen = now;
       return ((now ^ before) & 0x80000000u) != 0;

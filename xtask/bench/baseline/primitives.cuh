@@ -19,12 +19,15 @@ __device__ __forceinline__ void signal(uint64_t* token) {
   }
 }
 
+// By one thread at a time.
 template <bool Ordered>
 __device__ __forceinline__ void wait(const Inbound& inbound) {
   constexpr auto order = Ordered ? cuda::memory_order_acquire : cuda::memory_order_relaxed;
-  const uint64_t expected = DeviceWord(*inbound.expected).fetch_add(1, cuda::memory_order_relaxed) + 1;
-  while (SystemWord(*inbound.token).load(order) < expected) {
+  DeviceWord expected(*inbound.expected);
+  const uint64_t taken = expected.load(cuda::memory_order_relaxed);
+  while (SystemWord(*inbound.token).load(order) <= taken) {
   }
+  expected.store(taken + 1, cuda::memory_order_relaxed);
 }
 
 __device__ __forceinline__ bool poll(const Inbound& inbound) {
