@@ -18,8 +18,8 @@
 //! - the driver spreads a process' streams over 8 hardware queues, and behind a kernel that waits its queue stands still: a
 //!   program with more than 7 ranks on a GPU sets `CUDA_DEVICE_MAX_CONNECTIONS` to 32 before its first CUDA call
 //!   ([`Properties::max_concurrent_streams`] is what it comes to);
-//! - loading a module waits for every kernel that runs: ranks load theirs before the first launch. Code is loaded as a whole
-//!   then, so that no launch has to wait for it.
+//! - loading code waits for every kernel that runs: ranks ask for their kernels before the first launch. A module, or a part
+//!   of one, is loaded as a whole when the first of its kernels is asked for, so that no launch has to wait for it.
 
 mod context;
 mod event;
