@@ -1,6 +1,7 @@
 //! A module on a GPU: its PTX, compiled by the driver as a whole or in parts, and the functions in it.
 
 use std::ffi::{CString, c_uint, c_void};
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cust::sys::{CUfunction, CUjit_option as JitOption, CUmodule};
@@ -28,12 +29,19 @@ pub(super) struct CudaModule {
 }
 
 /// A text of a module.
-#[derive(Debug)]
 struct Part {
     text: &'static str,
     shapes: Vec<EntryShape>,
     /// None before it is loaded.
     loaded: Mutex<Option<Kernels>>,
+}
+
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the text itself: it has thousands of lines.
+        let kernels: Vec<&str> = self.shapes.iter().map(|shape| shape.name.as_str()).collect();
+        f.debug_struct("Part").field("kernels", &kernels).finish_non_exhaustive()
+    }
 }
 
 /// The kernels of a loaded part.
