@@ -37,9 +37,12 @@ impl Converter {
     ///
     /// # Errors
     ///
-    /// As [`Device::load`].
+    /// As [`Device::load`] and [`Module::function`].
     pub fn new(device: &Device) -> Result<Self> {
-        Ok(Self { module: device.load(builtin_module())? })
+        let module = device.load(builtin_module())?;
+        // The conversions are one part of the module, and any of them has it loaded: here, not beside kernels that run.
+        module.function::<F32ToE4m3B15>()?;
+        Ok(Self { module })
     }
 
     /// Queues the conversion of `count` elements.

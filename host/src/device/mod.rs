@@ -189,7 +189,8 @@ impl Device {
         HostBuffer::new(self, len)
     }
 
-    /// Loads a module's kernels.
+    /// Loads a module's kernels. On a GPU its driver compiles them now, where the module has one text for the GPU, and each
+    /// part by itself when [`Module::function`] first asks for a kernel in it, where it has several.
     ///
     /// # Errors
     ///

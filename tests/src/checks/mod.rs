@@ -8,6 +8,7 @@ pub mod barrier;
 pub mod conversions;
 pub mod fifo;
 pub mod limits;
+pub mod loading;
 pub mod ping_pong;
 pub mod ports;
 pub mod reductions;
@@ -64,6 +65,7 @@ macro_rules! for_each_check {
             limits::one_block_too_many;
             limits::shapes_that_cannot_run;
             limits::kernels_that_are_not_there;
+            loading::many_threads_ask_at_once;
         }
     };
 }
