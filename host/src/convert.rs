@@ -7,7 +7,7 @@ use warpwire_kernels::convert::{
     F16ToE4m3B15Extended, F32ToE4m3B15, F32ToE4m3B15Extended, IN_FLIGHT,
 };
 
-use crate::device::{Device, LaunchConfig, Module, Stream, builtin_module};
+use crate::device::{Device, LaunchConfig, Module, Stream};
 use crate::error::{DataTypeError, Error, Result};
 
 /// Threads of a block.
@@ -39,7 +39,7 @@ impl Converter {
     ///
     /// As [`Device::load`].
     pub fn new(device: &Device) -> Result<Self> {
-        Ok(Self { module: device.load(builtin_module())? })
+        Ok(Self { module: device.builtin()? })
     }
 
     /// Queues the conversion of `count` elements.

@@ -66,7 +66,10 @@ const TABLES: [Table; 3] = [
     Table {
         // Kernels are thin: they name the device crate and what their own crate's modules share.
         folder: "device/kernels",
-        layers: &[&["message"], &["all_pair", "barrier", "convert", "fifo", "ping_pong", "port", "transfer"]],
+        layers: &[
+            &["message"],
+            &["all_pair", "barrier", "convert", "deliver", "fifo", "ping_pong", "port", "transfer"],
+        ],
         assembly_in: &[],
         foreign: &[Foreign::none("warpwire")],
     },

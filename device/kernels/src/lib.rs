@@ -11,6 +11,7 @@
 pub mod all_pair;
 pub mod barrier;
 pub mod convert;
+pub mod deliver;
 pub mod fifo;
 pub mod ping_pong;
 pub mod port;
@@ -37,6 +38,7 @@ module! {
         ping_pong::PacketPingPong16,
         ping_pong::PutPingPong,
         ping_pong::SemaphorePingPong,
+        deliver::Deliver,
         fifo::FifoPush,
         port::PortAllGather,
         port::PortPingPong,

@@ -29,6 +29,7 @@ mod launch;
 mod memory_kind;
 mod module;
 mod properties;
+mod relaunch;
 mod selector;
 mod stream;
 
@@ -39,17 +40,18 @@ pub use launch::LaunchConfig;
 pub use memory_kind::{AddressRange, HandleKinds, MemoryInfo, MemoryKind, MemoryOptions};
 pub use module::{Function, Module, ModuleSource, builtin_module};
 pub use properties::{DeviceKind, Properties};
+pub(crate) use relaunch::Relaunch;
 pub use selector::DeviceSelector;
 pub use stream::{AbortHandle, Event, Stream};
 pub(crate) use stream::{StreamWatch, WeakAbortHandle};
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use warpwire_device::abi::Pod;
 
 use crate::error::{Error, HandleKind, MemoryError, Result};
 use capabilities::Capabilities;
-use driver::Driver;
+use driver::{Driver, DriverModule};
 
 /// A device that runs kernels. A cheap clone: all clones are the same device.
 #[derive(Clone, Debug)]
@@ -62,6 +64,8 @@ struct Inner {
     driver: Arc<dyn Driver>,
     selection_note: Option<String>,
     capabilities: Capabilities,
+    /// warpwire's own kernels, once they are asked for.
+    builtin: Mutex<Option<Arc<dyn DriverModule>>>,
 }
 
 impl Device {
@@ -90,7 +94,14 @@ impl Device {
     }
 
     pub(crate) fn of_driver(driver: Arc<dyn Driver>, selection_note: Option<String>) -> Self {
-        Self { inner: Arc::new(Inner { driver, selection_note, capabilities: Capabilities::default() }) }
+        Self {
+            inner: Arc::new(Inner {
+                driver,
+                selection_note,
+                capabilities: Capabilities::default(),
+                builtin: Mutex::default(),
+            }),
+        }
     }
 
     /// Its name and limits.
@@ -197,6 +208,21 @@ impl Device {
     /// every module.
     pub fn load(&self, source: &ModuleSource) -> Result<Module> {
         Module::load(self, source)
+    }
+
+    /// warpwire's own kernels, loaded when they are first asked for, and kept as long as the device.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::load`].
+    pub(crate) fn builtin(&self) -> Result<Module> {
+        // Held over the load: ranks that ask for it at once wait for one load instead of each making its own.
+        let mut builtin = self.inner.builtin.lock().unwrap_or_else(PoisonError::into_inner);
+        let driver = match &*builtin {
+            Some(driver) => Arc::clone(driver),
+            None => Arc::clone(builtin.insert(self.driver().load(builtin_module())?)),
+        };
+        Ok(Module::of_driver(self, driver))
     }
 
     /// A new stream: its work runs in order, beside that of other streams.

@@ -57,7 +57,11 @@ pub struct Module {
 
 impl Module {
     pub(super) fn load(device: &Device, source: &ModuleSource) -> Result<Self> {
-        Ok(Self { device: device.clone(), driver: device.driver().load(source)? })
+        Ok(Self::of_driver(device, device.driver().load(source)?))
+    }
+
+    pub(super) fn of_driver(device: &Device, driver: Arc<dyn DriverModule>) -> Self {
+        Self { device: device.clone(), driver }
     }
 
     /// The kernel `K`.

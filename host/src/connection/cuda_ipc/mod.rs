@@ -1,7 +1,16 @@
-//! The transport by mapped memory: the device's own engine copies, in the order of a stream.
+//! The transport by mapped memory: the device copies, in the order of a stream.
 //!
 //! The same on the CPU device, whose memory is mapped by file descriptor.
+//!
+//! # Room on the device
+//!
+//! Between two GPUs a copy engine copies, beside whatever runs. Within one GPU it is threads that copy, whether the driver's or
+//! ours (`delivery`): a kernel that waits for a write has to leave room for a block of 256 threads, somewhere on the device, or
+//! the write stands still until that wait has reached its limit.
+//!
+//! Layers: `delivery` < `queue` < this.
 
+mod delivery;
 mod queue;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +21,7 @@ use warpwire_device::abi::{Global, Rank};
 use super::endpoint::{Endpoint, Peer};
 use super::link::{Link, Mark, Place, Transport};
 use super::site::Site;
-use crate::device::Device;
+use crate::device::{Device, DeviceKind};
 use crate::error::{ConnectionError, Error, Result};
 use queue::Queue;
 
@@ -44,7 +53,10 @@ impl Endpoint for CudaIpcEndpoint {
             let (peer, transport) = (peer.rank, Transport::CudaIpc.name());
             return Err(ConnectionError::Unreachable { peer, transport, reason }.into());
         }
-        Ok(Arc::new(CudaIpcLink::new(&self.device, peer.rank)?))
+        // The CPU device copies without threads of its own.
+        let by_kernel = peer.site.shares_device(&self.here) && self.here.kind == DeviceKind::Cuda;
+        let queue = if by_kernel { Queue::delivering(&self.device) } else { Queue::new(&self.device) };
+        Ok(Arc::new(CudaIpcLink::over(queue?, peer.rank)))
     }
 }
 
@@ -64,10 +76,6 @@ enum State {
 }
 
 impl CudaIpcLink {
-    fn new(device: &Device, peer: Rank) -> Result<Self> {
-        Ok(Self::over(Queue::new(device)?, peer))
-    }
-
     fn over(queue: Queue, peer: Rank) -> Self {
         Self { peer, state: Mutex::new(State::Open(Box::new(queue))) }
     }
@@ -122,8 +130,25 @@ impl Link for CudaIpcLink {
         self.with(|queue| {
             // SAFETY: both ranges lie in their memories (`Place`), which the queue keeps; `Connection::write`'s contract is
             // that nobody else touches them meanwhile.
-            unsafe { queue.copy(to, from, bytes) }?;
+            unsafe { queue.write(to, from, bytes, None) }?;
             queue.keep([destination.memory, source.memory])
+        })
+    }
+
+    fn write_and_update(
+        &self,
+        destination: Place<'_>,
+        source: Place<'_>,
+        bytes: u64,
+        word: Place<'_>,
+        value: u64,
+    ) -> Result<()> {
+        let (to, from) = (self.address(&destination)?, self.address(&source)?);
+        let at = self.address(&word)?.cast();
+        self.with(|queue| {
+            // SAFETY: as in `write` and `update`.
+            unsafe { queue.write(to, from, bytes, Some((at, value))) }?;
+            queue.keep([destination.memory, source.memory, word.memory])
         })
     }
 
