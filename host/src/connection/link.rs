@@ -80,6 +80,12 @@ pub(crate) trait Link: Debug + Send + Sync {
     /// The rank at its other end.
     fn peer(&self) -> Rank;
 
+    /// Threads, of 32 registers each, that its writes need room for on this rank's device, beside kernels that wait for them. 0:
+    /// none; they are made without the device's multiprocessors.
+    fn room(&self) -> u32 {
+        0
+    }
+
     /// Queues a copy from this rank's memory to the peer's, of any length. Keeps both memories until it is complete.
     fn write(&self, destination: Place<'_>, source: Place<'_>, bytes: u64) -> Result<()>;
 

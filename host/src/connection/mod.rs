@@ -85,6 +85,11 @@ impl Connection {
         self.link.close();
     }
 
+    /// See [`Link::room`].
+    pub(crate) fn room(&self) -> u32 {
+        self.link.room()
+    }
+
     /// What carries it, without keeping it.
     pub(crate) fn downgrade(&self) -> Weak<dyn Link> {
         Arc::downgrade(&self.link)

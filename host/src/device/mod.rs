@@ -30,6 +30,7 @@ mod memory_kind;
 mod module;
 mod properties;
 mod relaunch;
+mod room;
 mod selector;
 mod stream;
 
@@ -41,6 +42,7 @@ pub use memory_kind::{AddressRange, HandleKinds, MemoryInfo, MemoryKind, MemoryO
 pub use module::{Function, Module, ModuleSource, builtin_module};
 pub use properties::{DeviceKind, Properties};
 pub(crate) use relaunch::Relaunch;
+pub(crate) use room::Room;
 pub use selector::DeviceSelector;
 pub use stream::{AbortHandle, Event, Stream};
 pub(crate) use stream::{StreamWatch, WeakAbortHandle};
@@ -52,6 +54,7 @@ use warpwire_device::abi::Pod;
 use crate::error::{Error, HandleKind, MemoryError, Result};
 use capabilities::Capabilities;
 use driver::{Driver, DriverModule};
+use room::Reserved;
 
 /// A device that runs kernels. A cheap clone: all clones are the same device.
 #[derive(Clone, Debug)]
@@ -66,6 +69,7 @@ struct Inner {
     capabilities: Capabilities,
     /// warpwire's own kernels, once they are asked for.
     builtin: Mutex<Option<Arc<dyn DriverModule>>>,
+    reserved: Reserved,
 }
 
 impl Device {
@@ -100,6 +104,7 @@ impl Device {
                 selection_note,
                 capabilities: Capabilities::default(),
                 builtin: Mutex::default(),
+                reserved: Reserved::default(),
             }),
         }
     }
@@ -260,6 +265,11 @@ impl Device {
     /// Fails where `owner` is another device.
     pub(crate) fn expect_own(&self, owner: &Self, what: &'static str) -> Result<()> {
         if self.is_same(owner) { Ok(()) } else { Err(Error::ForeignObject { what }) }
+    }
+
+    /// Room that is to be left on it.
+    fn reserved(&self) -> &Reserved {
+        &self.inner.reserved
     }
 
     pub(crate) fn driver(&self) -> &dyn Driver {
