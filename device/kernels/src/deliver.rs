@@ -13,7 +13,7 @@ use warpwire_device::mem::{Mapped, Word};
 
 /// Arguments of [`Deliver`].
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct DeliverArgs {
     /// Where to copy to.
     pub destination: Global<u8>,

@@ -75,12 +75,11 @@ pub(crate) trait DriverStream: Debug + Send + Sync {
     unsafe fn launch(&self, function: &dyn DriverFunction, config: LaunchConfig, args: &[u8]) -> Result<()>;
 
     /// Makes a launch ready to be repeated with other arguments, where that is quicker than [`DriverStream::launch`]; `None` where
-    /// it is not. The shape has been checked by the caller; `args` is a value of the kernel's argument type, which no launch uses.
+    /// it is not. The shape has been checked by the caller.
     fn relaunch(
         &self,
         _function: &dyn DriverFunction,
         _config: LaunchConfig,
-        _args: &[u8],
     ) -> Result<Option<Box<dyn DriverRelaunch>>> {
         Ok(None)
     }

@@ -19,21 +19,15 @@ pub(crate) struct Relaunch<K> {
 }
 
 impl<K: Kernel> Relaunch<K> {
-    /// A launch of `function` of this shape, made ready in the order of `stream`. `args` are any that its launches might have;
-    /// nothing is launched with them.
+    /// A launch of `function` of this shape, made ready in the order of `stream`.
     ///
     /// # Errors
     ///
     /// As for [`Stream::launch`]; the driver's.
-    pub(crate) fn new(
-        stream: &Stream,
-        function: Function<K>,
-        config: LaunchConfig,
-        args: &K::Args,
-    ) -> Result<Self> {
+    pub(crate) fn new(stream: &Stream, function: Function<K>, config: LaunchConfig) -> Result<Self> {
         stream.device().expect_own(function.device(), "function")?;
         config.check(&function)?;
-        let driver = stream.driver().relaunch(&**function.driver(), config, bytes_of::<K>(args))?;
+        let driver = stream.driver().relaunch(&**function.driver(), config)?;
         Ok(Self { function, config, driver })
     }
 
@@ -52,13 +46,9 @@ impl<K: Kernel> Relaunch<K> {
             // SAFETY: the caller's contract.
             return unsafe { stream.launch(&self.function, self.config, args) };
         };
+        // SAFETY: a live value without padding (the caller's contract), so all its bytes are initialised.
+        let bytes = unsafe { slice::from_raw_parts((&raw const args).cast::<u8>(), size_of::<K::Args>()) };
         // SAFETY: the bytes are a `K::Args`, the type of the function; the kernel's contract is the caller's.
-        unsafe { driver.launch(stream.driver(), bytes_of::<K>(&args)) }
+        unsafe { driver.launch(stream.driver(), bytes) }
     }
-}
-
-/// The argument block as a driver copies it.
-fn bytes_of<K: Kernel>(args: &K::Args) -> &[u8] {
-    // SAFETY: a live value; kernels' argument structs fill their gaps with fields, so all its bytes are initialised.
-    unsafe { slice::from_raw_parts(std::ptr::from_ref(args).cast::<u8>(), size_of::<K::Args>()) }
 }

@@ -25,9 +25,7 @@ impl Delivery {
     /// For writes on `stream`. Loads warpwire's kernels, where nobody has yet.
     pub(super) fn new(device: &Device, stream: &Stream) -> Result<Self> {
         let function = device.builtin()?.function()?;
-        Ok(Self {
-            launch: Relaunch::new(stream, function, LaunchConfig::new(1, THREADS), &DeliverArgs::default())?,
-        })
+        Ok(Self { launch: Relaunch::new(stream, function, LaunchConfig::new(1, THREADS))? })
     }
 
     /// Whether a write of this length is better made so.

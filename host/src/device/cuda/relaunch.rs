@@ -47,18 +47,15 @@ unsafe impl Send for CudaRelaunch {}
 unsafe impl Sync for CudaRelaunch {}
 
 impl CudaRelaunch {
-    /// The graph of one launch of `function` with these arguments, sent to the GPU in the order of `stream`. All three are of one
-    /// context, and the shape and the arguments' size have been checked.
-    pub(super) fn new(
-        stream: &CudaStream,
-        function: &CudaFunction,
-        config: LaunchConfig,
-        args: &[u8],
-    ) -> Result<Self> {
+    /// The graph of one launch of `function`, which is of the stream's context and whose shape has been checked, sent to the GPU in
+    /// the order of `stream`.
+    pub(super) fn new(stream: &CudaStream, function: &CudaFunction, config: LaunchConfig) -> Result<Self> {
         let context = stream.context();
         let current = context.enter()?;
         let during = |failure: Failure| failure.during(&format!("make a graph of {}", function.name()));
-        let mut arguments = [args.as_ptr().cast_mut().cast::<c_void>()];
+        // A node has to have some arguments; no launch takes these.
+        let mut zeros = vec![0u8; function.args_size()];
+        let mut arguments = [zeros.as_mut_ptr().cast::<c_void>()];
         let params = node(function.raw(), config, &mut arguments);
         let graph = Handles::new(context, &current, &params).map_err(during)?;
         let executable = graph.executable;
@@ -67,7 +64,7 @@ impl CudaRelaunch {
             context: Arc::clone(context),
             name: function.name().to_owned(),
             function: function.raw(),
-            args_size: args.len(),
+            args_size: function.args_size(),
             config,
             graph: Mutex::new(graph),
         };

@@ -57,25 +57,13 @@ impl CudaStream {
 }
 
 impl CudaStream {
-    /// The function as this context's, where it takes such a launch.
-    fn own<'a>(
-        &self,
-        function: &'a dyn DriverFunction,
-        config: LaunchConfig,
-        args: &[u8],
-    ) -> Result<&'a CudaFunction> {
+    /// The function as this context's, where it takes a launch of this shape.
+    fn own<'a>(&self, function: &'a dyn DriverFunction, config: LaunchConfig) -> Result<&'a CudaFunction> {
         let function = function
             .as_any()
             .downcast_ref::<CudaFunction>()
             .filter(|function| function.context().is(&self.context))
             .ok_or(Error::ForeignObject { what: "kernel" })?;
-        if args.len() != function.args_size() {
-            return Err(Error::ArgumentMismatch {
-                kernel: function.name().to_owned(),
-                expected: function.args_size(),
-                got: args.len(),
-            });
-        }
         function.check_shared(config.shared_bytes)?;
         Ok(function)
     }
@@ -83,7 +71,8 @@ impl CudaStream {
 
 impl DriverStream for CudaStream {
     unsafe fn launch(&self, function: &dyn DriverFunction, config: LaunchConfig, args: &[u8]) -> Result<()> {
-        let function = self.own(function, config, args)?;
+        let function = self.own(function, config)?;
+        function.check_args(args)?;
         let _current = self.context.enter()?;
         // One pointer, since a kernel has one parameter. The driver reads `args_size` bytes through it before it returns.
         let mut parameters = [args.as_ptr().cast_mut().cast::<c_void>()];
@@ -112,10 +101,9 @@ impl DriverStream for CudaStream {
         &self,
         function: &dyn DriverFunction,
         config: LaunchConfig,
-        args: &[u8],
     ) -> Result<Option<Box<dyn DriverRelaunch>>> {
-        let function = self.own(function, config, args)?;
-        Ok(Some(Box::new(CudaRelaunch::new(self, function, config, args)?)))
+        let function = self.own(function, config)?;
+        Ok(Some(Box::new(CudaRelaunch::new(self, function, config)?)))
     }
 
     unsafe fn copy(&self, destination: u64, source: u64, bytes: usize) -> Result<()> {
