@@ -68,7 +68,7 @@ const TABLES: [Table; 3] = [
         folder: "device/kernels",
         layers: &[
             &["message", "transfer"],
-            &["all_pair", "barrier", "bulk", "convert", "fifo", "packets", "ping_pong", "port"],
+            &["all_pair", "barrier", "bulk", "convert", "deliver", "fifo", "packets", "ping_pong", "port"],
         ],
         assembly_in: &[],
         foreign: &[Foreign::none("warpwire")],

@@ -14,6 +14,7 @@ pub mod barrier;
 #[cfg(any(warpwire_sm90, not(target_arch = "nvptx64")))]
 pub mod bulk;
 pub mod convert;
+pub mod deliver;
 pub mod fifo;
 pub mod packets;
 pub mod ping_pong;
@@ -41,6 +42,7 @@ module! {
         ping_pong::PacketPingPong16,
         ping_pong::PutPingPong,
         ping_pong::SemaphorePingPong,
+        deliver::Deliver,
         fifo::FifoPush,
         port::PortAllGather,
         port::PortPingPong,

@@ -53,9 +53,9 @@ pub fn builtin_module() -> &'static ModuleSource {
         name: "warpwire_kernels",
         kernels: warpwire_kernels::MODULE,
         ptx: texts! {
-            80: "all_pair" "barrier" "convert" "fifo" "packets" "ping_pong" "port" "transfer";
-            90: "all_pair" "barrier" "bulk" "convert" "fifo" "packets" "ping_pong" "port" "transfer";
-            100: "all_pair" "barrier" "bulk" "convert" "fifo" "packets" "ping_pong" "port" "transfer";
+            80: "all_pair" "barrier" "convert" "deliver" "fifo" "packets" "ping_pong" "port" "transfer";
+            90: "all_pair" "barrier" "bulk" "convert" "deliver" "fifo" "packets" "ping_pong" "port" "transfer";
+            100: "all_pair" "barrier" "bulk" "convert" "deliver" "fifo" "packets" "ping_pong" "port" "transfer";
         },
     };
     &MODULE
@@ -70,7 +70,11 @@ pub struct Module {
 
 impl Module {
     pub(super) fn load(device: &Device, source: &ModuleSource) -> Result<Self> {
-        Ok(Self { device: device.clone(), driver: device.driver().load(source)? })
+        Ok(Self::of_driver(device, device.driver().load(source)?))
+    }
+
+    pub(super) fn of_driver(device: &Device, driver: Arc<dyn DriverModule>) -> Self {
+        Self { device: device.clone(), driver }
     }
 
     /// The kernel `K`.

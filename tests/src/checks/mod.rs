@@ -54,6 +54,7 @@ macro_rules! for_each_check {
             fifo::a_stop_ends_the_kernel;
             ports::messages_bounce_through_ports;
             ports::a_flushed_put_has_arrived;
+            ports::writes_come_beside_a_full_grid;
             ports::all_gather_through_ports;
             conversions::every_f16_to_e4m3b15;
             conversions::every_e4m3b15_to_f16;

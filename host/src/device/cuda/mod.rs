@@ -3,7 +3,7 @@
 //! # Layers
 //!
 //! `sys` (calls), `failure` (result codes), `late` (functions looked up), `ptx` (which text a GPU takes) < `context` <
-//! `event`, `function` < `module`, `graph`, `stream` < `memory`, `physical` < `shared_memory` < `pointer`, `multicast`, `peers`
+//! `event`, `function` < `module`, `graph`, `relaunch`, `stream` < `memory`, `physical` < `shared_memory` < `pointer`, `multicast`, `peers`
 //! < `memory_driver` < this.
 //!
 //! # Threads
@@ -35,6 +35,7 @@ mod peers;
 mod physical;
 mod pointer;
 mod ptx;
+mod relaunch;
 mod shared_memory;
 mod stream;
 mod sys;
