@@ -30,6 +30,7 @@ pub struct Builder {
     codegen: Codegen,
     install: bool,
     cpu_only_allowed: bool,
+    split: bool,
     allowed: Allowed,
     progress: Rc<dyn Progress>,
 }
@@ -50,6 +51,7 @@ impl Builder {
             codegen: Codegen::default(),
             install: false,
             cpu_only_allowed: false,
+            split: false,
             allowed: Allowed::default(),
             progress: Rc::new(Silent),
         }
@@ -105,6 +107,14 @@ impl Builder {
         self
     }
 
+    /// Gives each Rust module of the crate that declares kernels a PTX file of its own, named by its path, instead of all
+    /// kernels one file. A driver then compiles the files whose kernels a program asks for, so that its first launch does
+    /// not wait for the others. Functions that several modules call stand in the file of each.
+    pub fn split_by_module(mut self, split: bool) -> Builder {
+        self.split = split;
+        self
+    }
+
     /// Lets an entry keep data in local memory: an array that is indexed by what is only known at run time.
     pub fn allow_local_memory(mut self, entry: impl Into<String>) -> Builder {
         self.allowed.local_memory.insert(entry.into());
@@ -140,7 +150,8 @@ impl Builder {
         let out = self.out_folder(&sources);
         let Some(manifest) = Manifest::read(&out)? else { return Ok(false) };
         let complete = self.architectures.iter().all(|arch| manifest.architecture(arch.name()).is_some());
-        Ok(complete && manifest.sources == sources.hash && manifest.altered_files(&out).is_empty())
+        let same = manifest.sources == sources.hash && manifest.split == self.split;
+        Ok(complete && same && manifest.altered_files(&out).is_empty())
     }
 
     /// Builds what is not up to date.
@@ -163,6 +174,7 @@ impl Builder {
             sources: sources.hash.clone(),
             compiler: toolchain.version.clone(),
             codegen: codegen.to_owned(),
+            split: self.split,
             architectures: vec![],
         };
         // An unreadable manifest describes nothing that could be kept.
@@ -187,14 +199,20 @@ impl Builder {
             cargo: &self.cargo,
             work: self.work_folder(&sources),
             allowed: &self.allowed,
+            split: self.split,
             progress: &*self.progress,
         };
         // All are made before the first is written: a failure leaves the folder as it was, not half new.
         let finished: Vec<Finished> =
             self.architectures.iter().map(|arch| pipeline.run(*arch)).collect::<Result<_, _>>()?;
         let mut manifest = head;
-        for Finished { built, text } in finished {
-            manifest::replace(&out.join(&built.file), text.as_bytes())?;
+        for Finished { built, texts } in finished {
+            for (listed, text) in built.files.iter().zip(&texts) {
+                manifest::replace(&out.join(&listed.file), text.as_bytes())?;
+            }
+            if let Some(older) = old.as_ref().and_then(|old| old.architecture(&built.target)) {
+                built.remove_others(older, &out)?;
+            }
             manifest.architectures.push(built);
         }
         self.keep_others(&mut manifest, old.as_ref(), &out);
@@ -252,13 +270,11 @@ impl Builder {
             if manifest.architecture(&built.target).is_some() {
                 continue;
             }
-            if same && !altered.contains(&built.file) {
+            if same && !built.files.iter().any(|listed| altered.contains(&listed.file)) {
                 manifest.architectures.push(built.clone());
             } else {
-                self.progress.note(&format!(
-                    "{} is stale and no longer listed; build {} too",
-                    built.file, built.target
-                ));
+                let target = &built.target;
+                self.progress.note(&format!("{target} is stale and no longer listed; build {target} too"));
             }
         }
         let age = |built: &Built| built.target.parse::<Arch>().ok();

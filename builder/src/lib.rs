@@ -29,7 +29,7 @@
 //!
 //! # Layers
 //!
-//! [`ptx`] < `symbols`, `bounds`, `lint` (text to text) < `process`, `sources`, [`manifest`], [`debian`], [`toolchain`], [`cuda`],
+//! [`ptx`] < `symbols`, `description`, `lint`, `split` (text to text) < `process`, `sources`, [`manifest`], [`debian`], [`toolchain`], [`cuda`],
 //! `codegen`, `compile` (files and programs) < `pipeline` (one architecture) < `builder`, `output`.
 //!
 //! # Features
@@ -44,8 +44,6 @@ pub mod ptx;
 #[cfg(feature = "compile")]
 mod arch;
 #[cfg(feature = "compile")]
-mod bounds;
-#[cfg(feature = "compile")]
 mod builder;
 #[cfg(feature = "compile")]
 mod codegen;
@@ -55,6 +53,8 @@ mod compile;
 pub mod cuda;
 #[cfg(feature = "compile")]
 pub mod debian;
+#[cfg(feature = "compile")]
+mod description;
 #[cfg(feature = "compile")]
 pub mod environment;
 #[cfg(feature = "compile")]
@@ -73,6 +73,8 @@ mod process;
 mod progress;
 #[cfg(feature = "compile")]
 mod sources;
+#[cfg(feature = "compile")]
+mod split;
 #[cfg(feature = "compile")]
 mod symbols;
 #[cfg(feature = "compile")]

@@ -3,10 +3,11 @@
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// The version of the manifest's own format.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The file's name.
 pub const FILE_NAME: &str = "manifest.json";
@@ -24,6 +25,8 @@ pub struct Manifest {
     pub compiler: String,
     /// Which code generator was used.
     pub codegen: String,
+    /// Whether each Rust module with kernels has a file of its own.
+    pub split: bool,
     /// One for each architecture, oldest first.
     pub architectures: Vec<Built>,
 }
@@ -35,14 +38,38 @@ pub struct Built {
     pub target: String,
     /// The version of the PTX instruction set, `8.0`.
     pub ptx: String,
-    /// The file, relative to the manifest, with `/` between folders.
-    pub file: String,
-    /// SHA-256 of the file.
-    pub sha256: String,
     /// The flags that rustc was given.
     pub flags: Vec<String>,
     /// Which ptxas assembled it; none where there was no ptxas.
     pub ptxas: Option<String>,
+    /// One, or one for each Rust module with kernels. Each is a PTX module by itself.
+    pub files: Vec<PtxFile>,
+}
+
+impl Built {
+    /// Removes what an older build for the architecture left and this one does not have: kernels that are gone, or moved.
+    pub(crate) fn remove_others(&self, older: &Built, folder: &Path) -> Result<(), Error> {
+        let is_gone = |old: &&PtxFile| self.files.iter().all(|listed| listed.file != old.file);
+        for old in older.files.iter().filter(is_gone) {
+            let path = folder.join(&old.file);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(Error::io("remove", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One file of PTX.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PtxFile {
+    /// The file, relative to the manifest, with `/` between folders.
+    pub file: String,
+    /// SHA-256 of the file.
+    pub sha256: String,
     /// Its kernels, in the file's order.
     pub entries: Vec<Kernel>,
 }
@@ -83,7 +110,7 @@ impl Manifest {
         let path = folder.join(FILE_NAME);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io("read", &path)(error)),
         };
         let refuse = |detail: String| Error::Manifest { path: path.clone(), detail };
@@ -111,11 +138,16 @@ impl Manifest {
 
     /// Files whose contents are not what this manifest says, missing ones among them.
     pub fn altered_files(&self, folder: &Path) -> Vec<String> {
-        let altered = |built: &&Built| match fs::read(folder.join(&built.file)) {
-            Ok(bytes) => crate::sources::sha256(&bytes) != built.sha256,
+        let altered = |listed: &&PtxFile| match fs::read(folder.join(&listed.file)) {
+            Ok(bytes) => crate::sources::sha256(&bytes) != listed.sha256,
             Err(_) => true,
         };
-        self.architectures.iter().filter(altered).map(|built| built.file.clone()).collect()
+        self.files().filter(altered).map(|listed| listed.file.clone()).collect()
+    }
+
+    /// The files of all architectures.
+    pub fn files(&self) -> impl Iterator<Item = &PtxFile> {
+        self.architectures.iter().flat_map(|built| &built.files)
     }
 }
 
@@ -145,16 +177,38 @@ mod tests {
             sources: "0".into(),
             compiler: "rustc".into(),
             codegen: "llvm".into(),
+            split: false,
             architectures: vec![Built {
                 target: "sm_90".into(),
                 ptx: "8.0".into(),
-                file: "sm_90/kernels.ptx".into(),
-                sha256: crate::sources::sha256(text.as_bytes()),
                 flags: vec!["-Ctarget-cpu=sm_90".into()],
                 ptxas: None,
-                entries: vec![],
+                files: vec![PtxFile {
+                    file: "sm_90/kernels.ptx".into(),
+                    sha256: crate::sources::sha256(text.as_bytes()),
+                    entries: vec![],
+                }],
             }],
         }
+    }
+
+    #[test]
+    fn files_that_a_build_no_longer_gives_are_removed() {
+        let folder = std::env::temp_dir().join(format!("warpwire-moved-{}", std::process::id()));
+        let [older] = &manifest("ptx").architectures[..] else { panic!("one architecture") };
+        for file in ["sm_90/kernels.ptx", "sm_90/others.ptx"] {
+            replace(&folder.join(file), b"ptx").unwrap();
+        }
+        older.remove_others(older, &folder).unwrap();
+        assert!(folder.join("sm_90/kernels.ptx").exists());
+        let moved = PtxFile { file: "sm_90/kernels.put.ptx".into(), ..older.files[0].clone() };
+        let newer = Built { files: vec![moved], ..older.clone() };
+        for _ in 0..2 {
+            newer.remove_others(older, &folder).unwrap(); // the second time it is gone already
+            assert!(!folder.join("sm_90/kernels.ptx").exists());
+        }
+        assert!(folder.join("sm_90/others.ptx").exists(), "what no build has listed is not the builder's");
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -37,14 +37,15 @@ impl Output {
         Output { sources, folder, manifest: None, was_up_to_date: false, missing: Some(missing) }
     }
 
-    /// The PTX files with the architecture's number, oldest first.
+    /// The PTX files with the architecture's number, oldest first: one for each architecture, or several where the crate is
+    /// [split](crate::Builder::split_by_module).
     pub fn files(&self) -> Vec<(u32, PathBuf)> {
         let built = self.manifest.iter().flat_map(|manifest| &manifest.architectures);
         let numbered = built.filter_map(|built| {
             let arch: crate::Arch = built.target.parse().ok()?;
-            Some((arch.number(), self.folder.join(&built.file)))
+            Some(built.files.iter().map(move |listed| (arch.number(), self.folder.join(&listed.file))))
         });
-        numbered.collect()
+        numbered.flatten().collect()
     }
 
     /// Tells cargo, from a build script, when to run the script again, and where the PTX lies: the variable
@@ -65,7 +66,7 @@ impl Output {
         self
     }
 
-    /// Writes `LIBRARY_ptx.rs` into a folder, a Rust file that defines `PTX`, the text for each architecture:
+    /// Writes `LIBRARY_ptx.rs` into a folder, a Rust file that defines `PTX`, the texts with their architectures:
     /// `pub static PTX: &[(u32, &str)]`. A build script passes its `OUT_DIR`, and the crate includes the file.
     pub fn embed(&self, folder: impl AsRef<Path>) -> Result<PathBuf, Error> {
         let path = folder.as_ref().join(format!("{}_ptx.rs", self.sources.library));

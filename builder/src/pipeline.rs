@@ -1,15 +1,16 @@
-//! One architecture's way: compile, check, put the launch bounds in, assemble, describe.
+//! One architecture's way: compile, check, put the launch bounds in, split, assemble, describe.
 
 use crate::arch::Arch;
-use crate::bounds;
 use crate::compile::{self, Compilation};
 use crate::cuda::{Assembled, Ptxas};
+use crate::description::{self, Described};
 use crate::error::Error;
 use crate::lint::{self, Fault, FaultKind};
-use crate::manifest::{self, Built, Kernel, Resources};
+use crate::manifest::{self, Built, Kernel, PtxFile, Resources};
 use crate::progress::Progress;
 use crate::ptx::{Entry, Module};
 use crate::sources::{self, Sources};
+use crate::split::split;
 use crate::symbols;
 use crate::toolchain::Toolchain;
 use std::collections::{BTreeSet, HashMap};
@@ -32,13 +33,16 @@ pub(crate) struct Pipeline<'a> {
     /// For cargo's files, and for the PTX on its way.
     pub(crate) work: PathBuf,
     pub(crate) allowed: &'a Allowed,
+    /// Whether each Rust module of the crate has a file of its own.
+    pub(crate) split: bool,
     pub(crate) progress: &'a dyn Progress,
 }
 
 /// PTX that passed every check, and its description.
 pub(crate) struct Finished {
     pub(crate) built: Built,
-    pub(crate) text: String,
+    /// The texts of the files in `built`, in their order.
+    pub(crate) texts: Vec<String>,
 }
 
 impl Pipeline<'_> {
@@ -50,14 +54,39 @@ impl Pipeline<'_> {
         // A refusal counts its lines in this file.
         let unchecked = work.join("unchecked.ptx");
         manifest::replace(&unchecked, raw.as_bytes())?;
-        let text = self.check(arch, &raw, &unchecked)?;
+        let described = self.check(arch, &raw, &unchecked)?;
 
-        let checked = work.join(format!("{}.ptx", self.sources.library));
-        manifest::replace(&checked, text.as_bytes())?;
-        let (ptxas, resources) = self.assemble(arch, &checked)?;
-        self.refuse_spills(arch, &resources, &checked)?;
-        let built = self.describe(arch, &text, ptxas, &resources)?;
-        Ok(Finished { built, text })
+        let mut built = Built {
+            target: arch.name().to_owned(),
+            ptx: String::new(),
+            flags: compile::flags(arch),
+            ptxas: None,
+            files: vec![],
+        };
+        let mut texts = vec![];
+        for (name, text) in self.parts(arch, described)? {
+            let checked = work.join(&name);
+            manifest::replace(&checked, text.as_bytes())?;
+            let (ptxas, resources) = self.assemble(arch, &checked)?;
+            self.refuse_spills(arch, &resources, &checked)?;
+            let module = Module::parse(&text).map_err(|source| Error::Ptx { arch, source })?;
+            built.ptx = module.header.version.to_string();
+            built.ptxas = ptxas;
+            built.files.push(describe(format!("{arch}/{name}"), &module, &resources));
+            texts.push(text);
+        }
+        Ok(Finished { built, texts })
+    }
+
+    /// The files that a text becomes, by name.
+    fn parts(&self, arch: Arch, described: Described) -> Result<Vec<(String, String)>, Error> {
+        let Described { text, modules } = described;
+        if !self.split {
+            return Ok(vec![(format!("{}.ptx", self.sources.library), text)]);
+        }
+        let module = Module::parse(&text).map_err(|source| Error::Ptx { arch, source })?;
+        let file = |entry: &str| format!("{}.ptx", modules[entry].replace("::", "."));
+        Ok(split(&module, file))
     }
 
     fn compile(&self, arch: Arch) -> Result<String, Error> {
@@ -72,13 +101,17 @@ impl Pipeline<'_> {
     }
 
     /// Checks the compiler's text and puts the launch bounds in.
-    fn check(&self, arch: Arch, raw: &str, file: &Path) -> Result<String, Error> {
+    fn check(&self, arch: Arch, raw: &str, file: &Path) -> Result<Described, Error> {
         let module = Module::parse(raw).map_err(|source| Error::Ptx { arch, source })?;
         let faults = lint::check(&module, &self.allowed.local_memory);
         if !faults.is_empty() {
             return Err(Error::Refused { arch, faults, file: file.to_owned() });
         }
-        bounds::apply(&module).map_err(|bad| Error::Bounds { arch, entry: bad.entry, detail: bad.detail })
+        description::apply(&module).map_err(|bad| Error::Bounds {
+            arch,
+            entry: bad.entry,
+            detail: bad.detail,
+        })
     }
 
     /// The version of ptxas that took the file, and what each entry uses; neither where there is no ptxas for it.
@@ -88,7 +121,8 @@ impl Pipeline<'_> {
         file: &Path,
     ) -> Result<(Option<String>, HashMap<String, Resources>), Error> {
         let Some(ptxas) = self.ptxas else { return Ok(Default::default()) };
-        self.progress.step(&format!("assembling for {arch}"));
+        let name = file.file_stem().unwrap_or_default().display();
+        self.progress.step(&format!("assembling {name} for {arch}"));
         match ptxas.assemble(arch, file, &file.with_extension("cubin"))? {
             Assembled::Taken(report) => Ok((Some(ptxas.version.clone()), report)),
             Assembled::TooOld(said) => {
@@ -118,31 +152,21 @@ impl Pipeline<'_> {
         faults.sort_by(|a, b| a.entry.cmp(&b.entry));
         if faults.is_empty() { Ok(()) } else { Err(Error::Refused { arch, faults, file: file.to_owned() }) }
     }
+}
 
-    fn describe(
-        &self,
-        arch: Arch,
-        text: &str,
-        ptxas: Option<String>,
-        resources: &HashMap<String, Resources>,
-    ) -> Result<Built, Error> {
-        let module = Module::parse(text).map_err(|source| Error::Ptx { arch, source })?;
-        let kernel = |entry: &Entry<'_>| Kernel {
-            name: entry.name.to_owned(),
-            max_threads: entry.max_threads(),
-            min_blocks: entry.min_blocks,
-            param_bytes: entry.param_size(),
-            resources: resources.get(entry.name).copied(),
-        };
-        Ok(Built {
-            target: arch.name().to_owned(),
-            ptx: module.header.version.to_string(),
-            file: format!("{arch}/{}.ptx", self.sources.library),
-            sha256: sources::sha256(text.as_bytes()),
-            flags: compile::flags(arch),
-            ptxas,
-            entries: module.entries.iter().map(kernel).collect(),
-        })
+/// What the manifest says of a file.
+fn describe(file: String, module: &Module<'_>, resources: &HashMap<String, Resources>) -> PtxFile {
+    let kernel = |entry: &Entry<'_>| Kernel {
+        name: entry.name.to_owned(),
+        max_threads: entry.max_threads(),
+        min_blocks: entry.min_blocks,
+        param_bytes: entry.param_size(),
+        resources: resources.get(entry.name).copied(),
+    };
+    PtxFile {
+        file,
+        sha256: sources::sha256(module.text.as_bytes()),
+        entries: module.entries.iter().map(kernel).collect(),
     }
 }
 
@@ -169,6 +193,7 @@ mod tests {
                 cargo: OsStr::new("cargo"),
                 work: PathBuf::new(),
                 allowed,
+                split: false,
                 progress: &Silent,
             };
             let used = Resources { spill_stores: 8, ..Resources::default() };

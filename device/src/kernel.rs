@@ -26,6 +26,30 @@ pub unsafe trait Kernel: Sized + Send + Sync + 'static {
     unsafe fn run(args: Params<Self::Args>);
 }
 
+/// What the builder has to know of a kernel beside its code: the launch bounds, for which rustc has no attribute, and the
+/// path of the Rust module that declares it, by which a crate's PTX can be split into several files. Made by
+/// [`kernel!`](crate::kernel!) as a static of the PTX, which the builder takes out again.
+#[cfg(target_arch = "nvptx64")]
+#[repr(C)]
+pub struct Description<const PATH_BYTES: usize> {
+    /// The bounds.
+    pub limits: LaunchLimits,
+    /// The module's path, `kernels::transfer`.
+    pub module: [u8; PATH_BYTES],
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl<const PATH_BYTES: usize> Description<PATH_BYTES> {
+    /// For a kernel with these bounds, declared in this module. A path of another length does not compile.
+    #[must_use]
+    pub const fn new(limits: LaunchLimits, module: &str) -> Self {
+        match module.as_bytes().first_chunk() {
+            Some(module) if module.len() == PATH_BYTES => Self { limits, module: *module },
+            _ => panic!("the path is not as long as the type says"),
+        }
+    }
+}
+
 /// A kernel in a module's table, for the CPU device: what the PTX is for a GPU.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Clone, Copy, Debug)]
@@ -134,10 +158,11 @@ macro_rules! kernel {
                 unsafe { <$Name as $crate::kernel::Kernel>::run(params) }
             }
 
-            // rustc has no attribute for launch bounds: the builder reads this static, writes the directives and removes it.
+            // What rustc writes nowhere else: the builder reads this static, and removes it.
             #[used]
-            #[unsafe(export_name = concat!("__warpwire_bounds_", $entry))]
-            static BOUNDS: [u32; 2] = [$max_threads, $min_blocks];
+            #[unsafe(export_name = concat!("__warpwire_kernel_", $entry))]
+            static DESCRIPTION: $crate::kernel::Description<{ module_path!().len() }> =
+                $crate::kernel::Description::new(<$Name as $crate::kernel::Kernel>::LIMITS, module_path!());
         };
     };
 }

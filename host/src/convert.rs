@@ -7,7 +7,7 @@ use warpwire_kernels::convert::{
     F16ToE4m3B15Extended, F32ToE4m3B15, F32ToE4m3B15Extended, IN_FLIGHT,
 };
 
-use crate::device::{Device, LaunchConfig, Module, Stream, builtin_module};
+use crate::device::{Device, LaunchConfig, Module, Stream};
 use crate::error::{DataTypeError, Error, Result};
 
 /// Threads of a block.
@@ -37,9 +37,12 @@ impl Converter {
     ///
     /// # Errors
     ///
-    /// As [`Device::load`].
+    /// As [`Device::load`] and [`Module::function`].
     pub fn new(device: &Device) -> Result<Self> {
-        Ok(Self { module: device.load(builtin_module())? })
+        let module = device.builtin()?;
+        // The conversions are one part of the module, and any of them has it loaded: here, not beside kernels that run.
+        module.function::<F32ToE4m3B15>()?;
+        Ok(Self { module })
     }
 
     /// Queues the conversion of `count` elements.

@@ -25,7 +25,7 @@ pub use memory::{Attempts, MemoryError};
 pub use proxy::ProxyError;
 pub use verbs::VerbsError;
 pub use words::ThreadLimit;
-use words::{architectures, kind_words, outcome_words};
+use words::{architectures, kind_words, outcome_words, room_words};
 
 /// The crate's results.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -314,15 +314,16 @@ pub enum Error {
     /// More blocks that wait for each other than the device holds at once: they would wait for ever.
     #[error(
         "{kernel} was launched with {blocks} blocks of {threads} threads and {shared_bytes} bytes of shared memory, \
-         {concurrent} such grids at once: {asked} blocks would have to be resident together, and the device holds {limit}; \
-         use fewer or smaller blocks, or fewer ranks on this device"
+         {concurrent} such grids at once: {asked} blocks would have to be resident together, and the device holds {limit}{}; \
+         use fewer or smaller blocks, or fewer ranks on this device",
+        room_words(*room)
     )]
     TooManyBlocks {
         /// The kernel.
         kernel: String,
         /// Blocks that would have to be resident: `blocks` times `concurrent`.
         asked: u64,
-        /// How many of this shape the device holds.
+        /// How many of this shape the device holds, beside `room`.
         limit: u32,
         /// Blocks of the grid.
         blocks: u32,
@@ -332,6 +333,8 @@ pub enum Error {
         threads: u32,
         /// Shared memory of a block.
         shared_bytes: u32,
+        /// Threads that are left room for in one multiprocessor, for copies that the grids wait for: 0 where there are none.
+        room: u32,
     },
 
     /// More grids that wait for each other than the device runs streams beside each other.

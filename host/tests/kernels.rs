@@ -9,13 +9,12 @@ use warpwire::abi::{
 use warpwire::device::{Buffer, Device, LaunchConfig, Stream};
 use warpwire::kernel::Kernel;
 use warpwire_kernels::barrier::{BarrierRounds, BarrierRoundsArgs};
+use warpwire_kernels::packets::{PutPackets8, PutPackets16, UnpackPackets8, UnpackPackets16};
 use warpwire_kernels::ping_pong::{
     PacketPingPong8, PacketPingPong16, PacketPingPongArgs, SemaphorePingPong, SemaphorePingPongArgs,
     first_payload,
 };
-use warpwire_kernels::transfer::{
-    Get, Put, PutPackets8, PutPackets16, TransferArgs, UnpackPackets8, UnpackPackets16,
-};
+use warpwire_kernels::transfer::{Get, Put, TransferArgs};
 
 /// What lies around a transfer's destination.
 const POISON: u8 = 0xA5;

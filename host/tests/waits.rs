@@ -14,10 +14,11 @@ use warpwire::device::{Buffer, Device, Function, LaunchConfig, Stream};
 use warpwire::kernel::Kernel;
 use warpwire::{Error, ErrorKind};
 use warpwire_kernels::barrier::{BarrierRounds, BarrierRoundsArgs};
+use warpwire_kernels::packets::UnpackPackets8;
 use warpwire_kernels::ping_pong::{
     PacketPingPong16, PacketPingPongArgs, SemaphorePingPong, SemaphorePingPongArgs,
 };
-use warpwire_kernels::transfer::{TransferArgs, UnpackPackets8};
+use warpwire_kernels::transfer::TransferArgs;
 
 /// Short enough for a test, long enough to be told from 0.
 const SHORT: Duration = Duration::from_millis(50);

@@ -29,6 +29,9 @@ pub struct Args {
     /// Build elsewhere, and fail naming each file that differs from what the crate gives
     #[arg(long)]
     pub check: bool,
+    /// A file for each Rust module with kernels, as for the project's own, instead of one for all
+    #[arg(long, requires = "manifest_path")]
+    pub split: bool,
     /// auto, llvm or nvvm
     #[arg(long, default_value = "auto")]
     pub codegen: Codegen,
@@ -43,6 +46,7 @@ impl Args {
             out: None,
             install,
             check: false,
+            split: false,
             codegen: Codegen::Auto,
         }
     }
@@ -59,6 +63,8 @@ impl Args {
             .architectures(self.arch.iter().copied())
             .codegen(self.codegen)
             .install(self.install);
+        // The project's own, of which most programs need a part.
+        let builder = builder.split_by_module(self.manifest_path.is_none() || self.split);
         match self.folder() {
             Some(folder) => builder.out_dir(folder),
             None => builder,

@@ -66,7 +66,10 @@ const TABLES: [Table; 3] = [
     Table {
         // Kernels are thin: they name the device crate and what their own crate's modules share.
         folder: "device/kernels",
-        layers: &[&["message"], &["all_pair", "barrier", "convert", "fifo", "ping_pong", "port", "transfer"]],
+        layers: &[
+            &["message", "transfer"],
+            &["all_pair", "barrier", "bulk", "convert", "deliver", "fifo", "packets", "ping_pong", "port"],
+        ],
         assembly_in: &[],
         foreign: &[Foreign::none("warpwire")],
     },

@@ -15,10 +15,11 @@ use assemble::Tools;
 use listing::Code;
 use record::{Record, Recorded, Size};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use table::Line;
+use warpwire_build::manifest::Built;
 use warpwire_build::{Arch, Builder, Manifest};
 
 /// Arguments of `sass`.
@@ -96,8 +97,10 @@ impl Entries {
         let (kernels, compiler) = kernels(args, spinner)?;
         let probes = Builder::new(workspace::root().join("tests/probes"));
         let (probes, _) = built(probes, "probes", args, spinner)?;
-        let mut ours = tools.code(&kernels, args.arch)?;
-        ours.extend(tools.code(&probes, args.arch)?);
+        let mut ours = BTreeMap::new();
+        for ptx in kernels.iter().chain(&probes) {
+            ours.extend(tools.code(ptx, args.arch)?);
+        }
         let mut found = Entries {
             ours,
             baseline: BTreeMap::new(),
@@ -176,7 +179,7 @@ impl Entries {
 }
 
 /// The project's kernels: the committed PTX where it is what the sources give, else built.
-fn kernels(args: &Args, spinner: &Rc<Spinner>) -> Result<(PathBuf, String)> {
+fn kernels(args: &Args, spinner: &Rc<Spinner>) -> Result<(Vec<PathBuf>, String)> {
     let builder =
         build_ptx::Args { arch: vec![args.arch], ..build_ptx::Args::project(args.install) }.builder();
     if builder.is_current_by_sources()? {
@@ -185,20 +188,25 @@ fn kernels(args: &Args, spinner: &Rc<Spinner>) -> Result<(PathBuf, String)> {
         let committed =
             manifest.as_ref().and_then(|manifest| Some((manifest, manifest.architecture(args.arch.name())?)));
         if let Some((manifest, built)) = committed {
-            return Ok((folder.join(&built.file), manifest.compiler.clone()));
+            return Ok((files(&folder, built), manifest.compiler.clone()));
         }
     }
     built(builder, "kernels", args, spinner)
 }
 
-/// Builds a kernel crate for the one architecture, into a folder of its own below `target`; the file and its compiler.
-fn built(builder: Builder, name: &str, args: &Args, spinner: &Rc<Spinner>) -> Result<(PathBuf, String)> {
+/// The files of a build in a folder.
+fn files(folder: &Path, built: &Built) -> Vec<PathBuf> {
+    built.files.iter().map(|listed| folder.join(&listed.file)).collect()
+}
+
+/// Builds a kernel crate for the one architecture, into a folder of its own below `target`; its files and their compiler.
+fn built(builder: Builder, name: &str, args: &Args, spinner: &Rc<Spinner>) -> Result<(Vec<PathBuf>, String)> {
     let folder = workspace::root().join("target/sass").join(name);
     let builder = builder.architectures([args.arch]).install(args.install).progress(spinner.clone());
     let output = builder.out_dir(&folder).build()?;
     let manifest = output.manifest.as_ref().context("the build left no manifest")?;
     let built = manifest.architecture(args.arch.name()).context("the build left out the architecture")?;
-    Ok((folder.join(&built.file), manifest.compiler.clone()))
+    Ok((files(&folder, built), manifest.compiler.clone()))
 }
 
 #[cfg(test)]

@@ -41,6 +41,11 @@ impl<'a> Lexer<'a> {
         self.line
     }
 
+    /// The byte behind the last token.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
     fn rest(&self) -> &'a str {
         self.text.get(self.at..self.end).unwrap_or("")
     }

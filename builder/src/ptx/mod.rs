@@ -127,7 +127,7 @@ pub struct Function<'a> {
     pub body: Range<usize>,
 }
 
-/// A `.global` or `.const` variable of a module.
+/// A `.global`, `.const` or `.shared` variable of a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Global<'a> {
     /// Its symbol.
@@ -157,6 +157,17 @@ impl Global<'_> {
     }
 }
 
+/// A part of a module's text behind its header. The items' texts, put together, are all of it: comments belong to what they
+/// stand before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item<'a> {
+    /// The entry, function or variable that it defines or declares; none for directives that are about the whole module,
+    /// such as `.address_size`, and for what stands behind the last symbol.
+    pub name: Option<&'a str>,
+    /// Its bytes.
+    pub span: Range<usize>,
+}
+
 /// A PTX module, borrowed from its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module<'a> {
@@ -170,6 +181,8 @@ pub struct Module<'a> {
     pub functions: Vec<Function<'a>>,
     /// The static variables, in the text's order.
     pub globals: Vec<Global<'a>>,
+    /// Everything behind `.version` and `.target`, cut into pieces, in the text's order.
+    pub items: Vec<Item<'a>>,
 }
 
 impl<'a> Module<'a> {

@@ -1,7 +1,7 @@
 //! The module level of PTX: directives, entries, functions, variables.
 
 use super::lexer::{Lexer, Token};
-use super::{Entry, Function, Global, Header, Module, Param, ParseError, Target, Version};
+use super::{Entry, Function, Global, Header, Item, Module, Param, ParseError, Target, Version};
 use std::ops::Range;
 
 pub(super) fn header(text: &str) -> Result<Header, ParseError> {
@@ -12,21 +12,76 @@ pub(super) fn header(text: &str) -> Result<Header, ParseError> {
 pub(super) fn module(text: &str) -> Result<Module<'_>, ParseError> {
     let mut parser = Parser::new(text);
     let header = parser.header()?;
-    let mut module = Module { text, header, entries: vec![], functions: vec![], globals: vec![] };
+    let mut module =
+        Module { text, header, entries: vec![], functions: vec![], globals: vec![], items: vec![] };
+    let mut items = Items { end: parser.lexer.position(), directives_end: None, found: vec![] };
     let mut statement_start = None;
     while let Some(token) = parser.lexer.next() {
         let start = *statement_start.get_or_insert(token.span.start);
         match token.text {
             ".visible" | ".extern" | ".weak" | ".common" => continue,
-            ".entry" => module.entries.push(parser.entry()?),
-            ".func" => module.functions.push(parser.function()?),
-            ".global" | ".const" => module.globals.push(parser.global(start)?),
-            "{" => parser.skip_block(&token)?,
-            _ => {}
+            ".entry" => {
+                let entry = parser.entry()?;
+                items.symbol(entry.name, parser.lexer.position());
+                module.entries.push(entry);
+            }
+            ".func" => {
+                let function = parser.function()?;
+                items.symbol(function.name, parser.lexer.position());
+                module.functions.push(function);
+            }
+            ".global" | ".const" | ".shared" => {
+                let global = parser.global(start)?;
+                items.symbol(global.name, global.span.end);
+                module.globals.push(global);
+            }
+            "{" => {
+                parser.skip_block(&token)?;
+                items.directive(parser.lexer.position());
+            }
+            _ => items.directive(parser.lexer.position()),
         }
         statement_start = None;
     }
+    module.items = items.finish(text.len());
     Ok(module)
+}
+
+/// The items as they are found: each begins where the one before it ends.
+struct Items<'a> {
+    /// Where the last one ends.
+    end: usize,
+    /// Where the last directive behind it ends that is no symbol's.
+    directives_end: Option<usize>,
+    found: Vec<Item<'a>>,
+}
+
+impl<'a> Items<'a> {
+    /// A directive, or a part of one, that is no symbol's.
+    fn directive(&mut self, end: usize) {
+        self.directives_end = Some(end);
+    }
+
+    /// A statement that defines or declares a symbol.
+    fn symbol(&mut self, name: &'a str, end: usize) {
+        if let Some(directives_end) = self.directives_end.take() {
+            self.push(None, directives_end);
+        }
+        self.push(Some(name), end);
+    }
+
+    /// All items of a text of this length.
+    fn finish(mut self, len: usize) -> Vec<Item<'a>> {
+        if self.end < len {
+            self.push(None, len);
+        }
+        self.found
+    }
+
+    fn push(&mut self, name: Option<&'a str>, end: usize) {
+        self.found.push(Item { name, span: self.end..end });
+        self.end = end;
+    }
 }
 
 struct Parser<'a> {
@@ -295,7 +350,7 @@ mod tests {
 .address_size 64
 
 	// .globl	exp_entry
-.visible .global .align 4 .b8 __warpwire_bounds_exp_entry[8] = {0, 4, 0, 0, 1};
+.visible .global .align 4 .b8 __warpwire_kernel_exp_entry[8] = {0, 4, 0, 0, 1};
 .extern .func helper
 (
 	.param .b64 helper_param_0
@@ -340,13 +395,29 @@ mod tests {
     fn a_static_is_read_with_its_bytes() {
         let module = Module::parse(TEXT).unwrap();
         let global = &module.globals[0];
-        assert_eq!(global.name, "__warpwire_bounds_exp_entry");
+        assert_eq!(global.name, "__warpwire_kernel_exp_entry");
         assert_eq!(global.bytes(), [0, 4, 0, 0, 1, 0, 0, 0]);
         assert!(
             TEXT[global.span.clone()].starts_with(".visible") && TEXT[global.span.clone()].ends_with(';')
         );
         let text = ".version 7.0\n.target sm_80\n.global .u32 x[2] = {1024, 0x1};";
         assert_eq!(Module::parse(text).unwrap().globals[0].bytes(), [0, 4, 0, 0, 1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn the_items_are_the_whole_text_behind_its_header() {
+        let text = format!("{TEXT}.extern .shared .align 16 .b8 ring[];\n// the end\n");
+        let module = Module::parse(&text).unwrap();
+        let names: Vec<_> = module.items.iter().map(|item| item.name).collect();
+        let bounds = "__warpwire_kernel_exp_entry";
+        let symbols = [bounds, "helper", "twice", "exp_entry", "bare", "ring"].map(Some);
+        assert_eq!(names, [&[None][..], &symbols, &[None]].concat());
+        let part = |i: usize| &text[module.items[i].span.clone()];
+        assert!(part(0).ends_with(".address_size 64"), "{}", part(0));
+        assert!(part(1).trim_start().starts_with("// .globl\texp_entry\n.visible"), "{}", part(1));
+        assert!(part(5).ends_with("{ }") && part(6).ends_with("ring[];"));
+        let parts: String = (0..module.items.len()).map(part).collect();
+        assert!(text.ends_with(&parts) && text.len() - parts.len() == TEXT.find(", debug").unwrap());
     }
 
     #[test]
@@ -373,6 +444,9 @@ mod tests {
                     let _ = (entry.param_size(), entry.max_threads(), module.statements(&entry.body).count());
                 }
                 module.globals.iter().for_each(|global| { global.bytes(); });
+                let ends = module.items.iter().map(|item| item.span.end);
+                let begins = module.items.iter().map(|item| item.span.start).skip(1).chain([text.len()]);
+                prop_assert!(module.items.is_empty() || ends.eq(begins), "the items leave gaps");
             }
         }
     }

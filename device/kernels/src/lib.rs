@@ -1,7 +1,8 @@
 //! warpwire's own kernels: entries over the device crate.
 //!
 //! Each module has the argument block (asserted `repr(C)`), the kernel's declaration and its body. The same source is
-//! compiled to PTX by `cargo xtask build-ptx` and run by the CPU device through [`MODULE`].
+//! compiled to PTX by `cargo xtask build-ptx` and run by the CPU device through [`MODULE`]. Each module's kernels are a PTX
+//! file of their own, which a driver compiles when the first of them is asked for: what is used together stands together.
 #![no_std]
 #![allow(
     clippy::needless_range_loop,
@@ -10,8 +11,12 @@
 
 pub mod all_pair;
 pub mod barrier;
+#[cfg(any(warpwire_sm90, not(target_arch = "nvptx64")))]
+pub mod bulk;
 pub mod convert;
+pub mod deliver;
 pub mod fifo;
+pub mod packets;
 pub mod ping_pong;
 pub mod port;
 pub mod transfer;
@@ -37,16 +42,17 @@ module! {
         ping_pong::PacketPingPong16,
         ping_pong::PutPingPong,
         ping_pong::SemaphorePingPong,
+        deliver::Deliver,
         fifo::FifoPush,
         port::PortAllGather,
         port::PortPingPong,
         port::PortRequests,
         transfer::Get,
         transfer::Put,
-        transfer::PutBulk,
-        transfer::PutPackets8,
-        transfer::PutPackets16,
-        transfer::UnpackPackets8,
-        transfer::UnpackPackets16,
+        bulk::PutBulk,
+        packets::PutPackets8,
+        packets::PutPackets16,
+        packets::UnpackPackets8,
+        packets::UnpackPackets16,
     ];
 }

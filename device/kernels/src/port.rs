@@ -156,14 +156,13 @@ kernel! {
             };
             Block.agree(sent)
         };
-        for round in 1..=args.rounds {
-            let hop = if args.end == 0 {
-                send(round).and_then(|()| receive(round))
-            } else {
-                receive(round).and_then(|()| send(round))
-            };
+        // Hop by hop, not round by round: each side's half then stands in the code once.
+        for hop in 0..2 * u64::from(args.rounds) {
+            let round = (hop / 2) as u32 + 1;
+            let sends = hop % 2 == u64::from(args.end);
+            let done = if sends { send(round) } else { receive(round) };
             // A failed wait has left its report; the kernel just ends.
-            if hop.is_err() {
+            if done.is_err() {
                 return;
             }
         }

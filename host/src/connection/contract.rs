@@ -58,7 +58,7 @@ pub(super) fn writes_and_updates_arrive_in_order(device: &Device, connection: &C
     assert_eq!(words.read().unwrap(), [0, 6]);
 }
 
-/// Whoever sees an update sees the writes that were asked for before it.
+/// Whoever sees an update sees the writes that were asked for before it, or with it.
 pub(super) fn an_update_comes_behind_the_writes_before_it(device: &Device, connection: &Connection) {
     const ROUNDS: u64 = 2000;
     let allocate = |len| device.allocate_shareable::<u64>(len).unwrap();
@@ -69,8 +69,13 @@ pub(super) fn an_update_comes_behind_the_writes_before_it(device: &Device, conne
         scope.spawn(|| {
             for round in 1..=ROUNDS {
                 from.write(&[round; 300]).unwrap();
-                connection.write(&target, 0, &source, 0, 2400).unwrap();
-                connection.update(&word, 0, round).unwrap();
+                if round % 2 == 0 {
+                    connection.write(&target, 0, &source, 0, 2400).unwrap();
+                    connection.update(&word, 0, round).unwrap();
+                } else {
+                    let places = [(&target, 0), (&source, 0)];
+                    connection.write_and_update(places, 2400, (&word, 0), round).unwrap();
+                }
                 connection.flush(LONG).unwrap();
             }
         });

@@ -21,7 +21,9 @@ use crate::error::{BootstrapError, Departure, Error, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EndpointConfig {
-    /// By memory that is mapped here: the peer is on this host, or in this fabric's clique.
+    /// By memory that is mapped here: the peer is on this host, or in this fabric's clique. Where the two share a GPU, threads of it
+    /// copy, in blocks of 256: a kernel that fills it and waits for a write waits until its limit. Launches beside ports are held to
+    /// leaving room ([`ProxyService::add_port`](crate::proxy::ProxyService::add_port)).
     #[default]
     CudaIpc,
     /// By TCP: to any host, without mapping anything.

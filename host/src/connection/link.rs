@@ -12,7 +12,7 @@ use crate::memory::{RegisteredMemory, Transports};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Transport {
-    /// The peer's memory is mapped here: copies by the device's own engine.
+    /// The peer's memory is mapped here: copies by the device itself.
     CudaIpc,
     /// RDMA.
     InfiniBand,
@@ -80,11 +80,30 @@ pub(crate) trait Link: Debug + Send + Sync {
     /// The rank at its other end.
     fn peer(&self) -> Rank;
 
+    /// Threads, of 32 registers each, that its writes need room for on this rank's device, beside kernels that wait for them. 0:
+    /// none; they are made without the device's multiprocessors.
+    fn room(&self) -> u32 {
+        0
+    }
+
     /// Queues a copy from this rank's memory to the peer's, of any length. Keeps both memories until it is complete.
     fn write(&self, destination: Place<'_>, source: Place<'_>, bytes: u64) -> Result<()>;
 
     /// Queues setting a 64-bit word of the peer's, behind everything queued before, at system scope with release order.
     fn update(&self, word: Place<'_>, value: u64) -> Result<()>;
+
+    /// Queues a write and an update behind it: in one, where that is quicker.
+    fn write_and_update(
+        &self,
+        destination: Place<'_>,
+        source: Place<'_>,
+        bytes: u64,
+        word: Place<'_>,
+        value: u64,
+    ) -> Result<()> {
+        self.write(destination, source, bytes)?;
+        self.update(word, value)
+    }
 
     /// A mark behind everything queued so far. Marks rise.
     fn mark(&self) -> Result<Mark>;

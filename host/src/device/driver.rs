@@ -74,6 +74,16 @@ pub(crate) trait DriverStream: Debug + Send + Sync {
     /// `args` is a value of the kernel's argument type, and the kernel's own contract holds until the launch has ended.
     unsafe fn launch(&self, function: &dyn DriverFunction, config: LaunchConfig, args: &[u8]) -> Result<()>;
 
+    /// Makes a launch ready to be repeated with other arguments, where that is quicker than [`DriverStream::launch`]; `None` where
+    /// it is not. The shape has been checked by the caller.
+    fn relaunch(
+        &self,
+        _function: &dyn DriverFunction,
+        _config: LaunchConfig,
+    ) -> Result<Option<Box<dyn DriverRelaunch>>> {
+        Ok(None)
+    }
+
     /// Queues a copy within the device.
     ///
     /// # Safety
@@ -127,6 +137,16 @@ pub(crate) trait DriverStream: Debug + Send + Sync {
 
     /// Its own type, for the driver that made it.
     fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// A launch that is repeated with other arguments.
+pub(crate) trait DriverRelaunch: Debug + Send + Sync {
+    /// Queues it on `stream`. The argument block is copied before this returns.
+    ///
+    /// # Safety
+    ///
+    /// As for [`DriverStream::launch`], and `self` lives until the launch has ended.
+    unsafe fn launch(&self, stream: &dyn DriverStream, args: &[u8]) -> Result<()>;
 }
 
 /// A mark of the time in a stream.

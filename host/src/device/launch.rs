@@ -2,6 +2,7 @@
 
 use warpwire_device::abi::LaunchLimits;
 
+use super::room::blocks_beside;
 use super::{Function, Properties};
 use crate::error::{Error, Result, ThreadLimit};
 
@@ -16,7 +17,8 @@ pub struct LaunchConfig {
     pub shared_bytes: u32,
     /// How many grids of this shape have to be resident on the device at the same time, this one counted: 0 where its blocks
     /// wait for nobody; 1 where they wait for each other (a grid barrier) or for another device; N where N ranks that wait
-    /// for each other share the device. The CPU devices of one process share its threads, and count as one here.
+    /// for each other share the device. Where 1 or more, the grids also leave room for the copies of the ports of ranks that share
+    /// the device ([`ProxyService`](crate::proxy::ProxyService)). The CPU devices of one process share its threads, and count as one here.
     pub concurrent: u32,
     /// How many of them other processes launch: they take places on the device, but none of this process' queues.
     pub elsewhere: u32,
@@ -60,7 +62,9 @@ impl LaunchConfig {
             return Ok(());
         }
         self.check_streams(name, properties)?;
-        self.check_resident(name, function.resident_blocks(self.threads, self.shared_bytes)?)
+        let places = function.resident_blocks(self.threads, self.shared_bytes)?;
+        let (room, multiprocessors) = (function.device().reserved().threads(), properties.multiprocessors);
+        self.check_resident(name, blocks_beside(room, places, multiprocessors, self.threads), room)
     }
 
     /// The checks of one block.
@@ -104,15 +108,16 @@ impl LaunchConfig {
         }
     }
 
-    /// The check of blocks that wait for each other: all have to be resident, or they wait for ever.
-    fn check_resident(&self, kernel: &str, limit: u32) -> Result<()> {
+    /// The check of blocks that wait for each other: all have to be resident, or they wait for ever. `limit` of them may be, beside
+    /// a block of `room` threads.
+    fn check_resident(&self, kernel: &str, limit: u32, room: u32) -> Result<()> {
         let Self { blocks, threads, shared_bytes, concurrent, .. } = *self;
         let asked = u64::from(blocks) * u64::from(concurrent);
         if asked <= u64::from(limit) {
             return Ok(());
         }
         let kernel = kernel.to_owned();
-        Err(Error::TooManyBlocks { kernel, asked, limit, blocks, concurrent, threads, shared_bytes })
+        Err(Error::TooManyBlocks { kernel, asked, limit, blocks, concurrent, threads, shared_bytes, room })
     }
 }
 
@@ -132,7 +137,7 @@ mod tests {
         assert!(config.concurrent(8).elsewhere(1).check_streams("k", &properties).is_ok());
         assert!(config.concurrent(64).elsewhere(63).check_streams("k", &properties).is_ok());
         // Their places count all the same.
-        let error = config.concurrent(8).elsewhere(7).check_resident("k", 15).unwrap_err();
+        let error = config.concurrent(8).elsewhere(7).check_resident("k", 15, 0).unwrap_err();
         assert!(matches!(error, Error::TooManyBlocks { asked: 16, limit: 15, .. }), "{error}");
     }
 }

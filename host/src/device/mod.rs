@@ -29,6 +29,8 @@ mod launch;
 mod memory_kind;
 mod module;
 mod properties;
+mod relaunch;
+mod room;
 mod selector;
 mod stream;
 
@@ -39,17 +41,20 @@ pub use launch::LaunchConfig;
 pub use memory_kind::{AddressRange, HandleKinds, MemoryInfo, MemoryKind, MemoryOptions};
 pub use module::{Function, Module, ModuleSource, builtin_module};
 pub use properties::{DeviceKind, Properties};
+pub(crate) use relaunch::Relaunch;
+pub(crate) use room::Room;
 pub use selector::DeviceSelector;
 pub use stream::{AbortHandle, Event, Stream};
 pub(crate) use stream::{StreamWatch, WeakAbortHandle};
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use warpwire_device::abi::Pod;
 
 use crate::error::{Error, HandleKind, MemoryError, Result};
 use capabilities::Capabilities;
-use driver::Driver;
+use driver::{Driver, DriverModule};
+use room::Reserved;
 
 /// A device that runs kernels. A cheap clone: all clones are the same device.
 #[derive(Clone, Debug)]
@@ -62,6 +67,9 @@ struct Inner {
     driver: Arc<dyn Driver>,
     selection_note: Option<String>,
     capabilities: Capabilities,
+    /// warpwire's own kernels, once they are asked for.
+    builtin: Mutex<Option<Arc<dyn DriverModule>>>,
+    reserved: Reserved,
 }
 
 impl Device {
@@ -90,7 +98,15 @@ impl Device {
     }
 
     pub(crate) fn of_driver(driver: Arc<dyn Driver>, selection_note: Option<String>) -> Self {
-        Self { inner: Arc::new(Inner { driver, selection_note, capabilities: Capabilities::default() }) }
+        Self {
+            inner: Arc::new(Inner {
+                driver,
+                selection_note,
+                capabilities: Capabilities::default(),
+                builtin: Mutex::default(),
+                reserved: Reserved::default(),
+            }),
+        }
     }
 
     /// Its name and limits.
@@ -189,7 +205,8 @@ impl Device {
         HostBuffer::new(self, len)
     }
 
-    /// Loads a module's kernels.
+    /// Loads a module's kernels. On a GPU its driver compiles them now, where the module has one text for the GPU, and each
+    /// part by itself when [`Module::function`] first asks for a kernel in it, where it has several.
     ///
     /// # Errors
     ///
@@ -197,6 +214,21 @@ impl Device {
     /// every module.
     pub fn load(&self, source: &ModuleSource) -> Result<Module> {
         Module::load(self, source)
+    }
+
+    /// warpwire's own kernels, loaded when they are first asked for, and kept as long as the device.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::load`].
+    pub(crate) fn builtin(&self) -> Result<Module> {
+        // Held over the load: ranks that ask for it at once wait for one load instead of each making its own.
+        let mut builtin = self.inner.builtin.lock().unwrap_or_else(PoisonError::into_inner);
+        let driver = match &*builtin {
+            Some(driver) => Arc::clone(driver),
+            None => Arc::clone(builtin.insert(self.driver().load(builtin_module())?)),
+        };
+        Ok(Module::of_driver(self, driver))
     }
 
     /// A new stream: its work runs in order, beside that of other streams.
@@ -234,6 +266,11 @@ impl Device {
     /// Fails where `owner` is another device.
     pub(crate) fn expect_own(&self, owner: &Self, what: &'static str) -> Result<()> {
         if self.is_same(owner) { Ok(()) } else { Err(Error::ForeignObject { what }) }
+    }
+
+    /// Room that is to be left on it.
+    fn reserved(&self) -> &Reserved {
+        &self.inner.reserved
     }
 
     pub(crate) fn driver(&self) -> &dyn Driver {

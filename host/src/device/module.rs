@@ -17,14 +17,16 @@ pub struct ModuleSource {
     pub name: &'static str,
     /// Its kernels, as the device crate's `module!` declares them.
     pub kernels: &'static [KernelEntry],
-    /// Its PTX: each text with the architecture that it was built for, 90 for `sm_90`.
+    /// Its PTX: each text with the architecture that it was built for, 90 for `sm_90`. Several texts for one architecture are
+    /// parts of the module, each with other kernels, as the builder writes them for a crate that it splits.
     pub ptx: &'static [(u32, &'static str)],
 }
 
 impl fmt::Debug for ModuleSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the PTX itself: it has thousands of lines.
-        let architectures: Vec<u32> = self.ptx.iter().map(|&(architecture, _)| architecture).collect();
+        let mut architectures: Vec<u32> = self.ptx.iter().map(|&(architecture, _)| architecture).collect();
+        architectures.dedup();
         f.debug_struct("ModuleSource")
             .field("name", &self.name)
             .field("kernels", &self.kernels.len())
@@ -33,17 +35,28 @@ impl fmt::Debug for ModuleSource {
     }
 }
 
-/// warpwire's own kernels.
+/// For each architecture its texts, each named by the module of `warpwire_kernels` whose kernels are in it.
+macro_rules! texts {
+    ($($architecture:literal: $($part:literal)*;)*) => {
+        &[$($((
+            $architecture,
+            include_str!(concat!("../../../ptx/sm_", $architecture, "/warpwire_kernels.", $part, ".ptx")),
+        ),)*)*]
+    };
+}
+
+/// warpwire's own kernels. On a GPU those that are used together are compiled together, when [`Module::function`] first asks
+/// for one of them: all-reduces, conversions, transfers and so on.
 #[must_use]
 pub fn builtin_module() -> &'static ModuleSource {
     static MODULE: ModuleSource = ModuleSource {
         name: "warpwire_kernels",
         kernels: warpwire_kernels::MODULE,
-        ptx: &[
-            (80, include_str!("../../../ptx/sm_80/warpwire_kernels.ptx")),
-            (90, include_str!("../../../ptx/sm_90/warpwire_kernels.ptx")),
-            (100, include_str!("../../../ptx/sm_100/warpwire_kernels.ptx")),
-        ],
+        ptx: texts! {
+            80: "all_pair" "barrier" "convert" "deliver" "fifo" "packets" "ping_pong" "port" "transfer";
+            90: "all_pair" "barrier" "bulk" "convert" "deliver" "fifo" "packets" "ping_pong" "port" "transfer";
+            100: "all_pair" "barrier" "bulk" "convert" "deliver" "fifo" "packets" "ping_pong" "port" "transfer";
+        },
     };
     &MODULE
 }
@@ -57,15 +70,23 @@ pub struct Module {
 
 impl Module {
     pub(super) fn load(device: &Device, source: &ModuleSource) -> Result<Self> {
-        Ok(Self { device: device.clone(), driver: device.driver().load(source)? })
+        Ok(Self::of_driver(device, device.driver().load(source)?))
+    }
+
+    pub(super) fn of_driver(device: &Device, driver: Arc<dyn DriverModule>) -> Self {
+        Self { device: device.clone(), driver }
     }
 
     /// The kernel `K`.
     ///
+    /// Where a module is in parts (see [`ModuleSource::ptx`]), the first kernel that is asked for of a part has the GPU's
+    /// driver compile it, with all its kernels. As any loading of code, that takes a while and waits for every kernel that
+    /// runs on the GPU: ask for kernels before the first launch that waits for another rank.
+    ///
     /// # Errors
     ///
     /// [`Error::UnknownKernel`] where the module has none of that name, [`Error::ArgumentMismatch`] where it takes another
-    /// argument block.
+    /// argument block; [`Error::ModuleLoad`] where its part does not load.
     pub fn function<K: Kernel>(&self) -> Result<Function<K>> {
         let driver = self.driver.function(K::NAME, size_of::<K::Args>())?;
         Ok(Function { device: self.device.clone(), driver, resident: Arc::default(), kernel: PhantomData })

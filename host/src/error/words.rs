@@ -39,6 +39,14 @@ pub(super) fn kind_words(kind: WaitKind) -> &'static str {
     }
 }
 
+/// Beside what the blocks of a launch have to find places.
+pub(super) fn room_words(threads: u32) -> String {
+    match threads {
+        0 => String::new(),
+        _ => format!(" beside the {threads} threads that copies through ports between its ranks need"),
+    }
+}
+
 pub(super) fn architectures(present: &[u32]) -> String {
     if present.is_empty() {
         return "none".to_owned();

@@ -88,6 +88,26 @@ impl Semaphore {
         Ok(())
     }
 
+    /// Writes `bytes` bytes from `source` to `destination`, each a memory and an offset, as [`Connection::write`] does, and signals
+    /// the peer behind that, as [`Semaphore::signal`] does. Any thread may call it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Connection::write`]; then nothing was signalled.
+    pub(crate) fn write_and_signal(
+        &self,
+        destination: (&RegisteredMemory, u64),
+        source: (&RegisteredMemory, u64),
+        bytes: u64,
+    ) -> Result<()> {
+        // As in `signal`.
+        let mut signals = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
+        let (places, token) = ([destination, source], (&self.peer_token, 0));
+        self.connection.write_and_update(places, bytes, token, *signals + 1)?;
+        *signals += 1;
+        Ok(())
+    }
+
     /// Uses the connection once, by setting the peer's token to what it stands at: what a transport makes at its first use
     /// (which may wait for the device's kernels) is made then, and a token that cannot be signalled is found out.
     pub(crate) fn prepare(&self) -> Result<()> {

@@ -9,6 +9,7 @@ pub mod barrier;
 pub mod conversions;
 pub mod fifo;
 pub mod limits;
+pub mod loading;
 pub mod ping_pong;
 pub mod ports;
 pub mod reductions;
@@ -62,6 +63,7 @@ macro_rules! for_each_check {
             fifo::a_stop_ends_the_kernel;
             ports::messages_bounce_through_ports;
             ports::a_flushed_put_has_arrived;
+            ports::writes_come_beside_a_full_grid;
             ports::all_gather_through_ports;
             ports::two_streams_share_a_port;
             ports::a_ports_first_use_is_recorded;
@@ -76,6 +78,7 @@ macro_rules! for_each_check {
             limits::one_block_too_many;
             limits::shapes_that_cannot_run;
             limits::kernels_that_are_not_there;
+            loading::many_threads_ask_at_once;
         }
     };
 }

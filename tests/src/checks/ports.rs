@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
-use warpwire::abi::Rank;
-use warpwire::bootstrap::LocalBootstrap;
+use warpwire::Error;
+use warpwire::abi::{Rank, WaitError};
+use warpwire::bootstrap::{LocalBootstrap, Tag};
 use warpwire::communicator::Communicator;
-use warpwire::device::Device;
+use warpwire::connection::EndpointConfig;
+use warpwire::device::{Device, DeviceKind, LaunchConfig};
+use warpwire::memory::Transports;
 use warpwire_kernels::port::{PortCall, PortRequests};
 
 use super::rig::{LONG, POISON};
@@ -82,6 +86,63 @@ pub fn a_flushed_put_has_arrived(device: &Device) {
                 assert!(came == expected, "{len} bytes from {from} to {to}");
             }
             ports.barrier();
+        }
+        ports.end();
+    });
+}
+
+/// While a grid waits that takes every place that it is given, a write comes all the same: a short one and one that is longer than
+/// what one block makes. One block more, and the grid is refused.
+pub fn writes_come_beside_a_full_grid(device: &Device) {
+    const LEN: usize = 1 << 20;
+    const THREADS: u32 = 1024;
+    // Less than the grid waits.
+    const PATIENCE: Duration = Duration::from_secs(20);
+    each(device, 2, |communicator| {
+        let ports = Ports::new(&communicator, LEN);
+        let (own, peer) = (ports.own(), Rank(1 - ports.own().0));
+        let registered = communicator.register_memory(&ports.buffer, Transports::CUDA_IPC).unwrap();
+        let memories = communicator.all_gather_memory(&registered).unwrap();
+        let mut connecting = communicator.connect(EndpointConfig::CudaIpc, peer, Tag(3)).unwrap();
+        let connection = connecting.wait(LONG).unwrap();
+        let kernel = ports.function::<PortRequests>();
+        let args = ports.calls(peer, Calls::of(PortCall::Wait, 1), &ports.stream, LONG);
+        // SAFETY: the service, the buffers and the board outlive the launches, which are waited for.
+        let launch = |blocks: u32| unsafe {
+            ports.stream.launch(&kernel, LaunchConfig::new(blocks, THREADS).concurrent(1), args)
+        };
+        // The CPU device's copies need none of its places.
+        let blocks = match device.properties().kind {
+            DeviceKind::Cpu => 2,
+            _ => match launch(kernel.resident_blocks(THREADS, 0).unwrap()).unwrap_err() {
+                Error::TooManyBlocks { limit, room, .. } if room > 0 => limit,
+                other => panic!("{other}"),
+            },
+        };
+        let sent = bytes(1, LEN);
+        match own {
+            Rank(0) => ports.buffer.fill_bytes(POISON).unwrap(),
+            _ => ports.buffer.write(&sent).unwrap(),
+        }
+        if own == Rank(0) {
+            launch(blocks).unwrap();
+            // Nothing tells that every block has its place; if some have not, less is tested.
+            thread::sleep(Duration::from_millis(20));
+        }
+        ports.barrier();
+        for len in [4096, LEN as u64] {
+            if own == Rank(1) {
+                connection.write(&memories[0], 0, &memories[1], 0, len).unwrap();
+                connection.flush(PATIENCE).unwrap();
+            }
+        }
+        ports.barrier();
+        if own == Rank(0) {
+            // Nobody signals: the grid was there all the time.
+            ports.stream.abort();
+            let ended = ports.stream.synchronize().unwrap_err();
+            assert!(matches!(ended, Error::WaitFailed { outcome: WaitError::Aborted, .. }), "{ended}");
+            assert!(ports.buffer.read().unwrap() == sent);
         }
         ports.end();
     });

@@ -5,9 +5,9 @@ use warpwire::device::{Buffer, Device, Function, LaunchConfig, Stream};
 use warpwire::kernel::Kernel;
 use warpwire_device::abi::{Ll8, Ll16};
 use warpwire_device::bulk::RING_BYTES;
-use warpwire_kernels::transfer::{
-    Get, Put, PutBulk, PutPackets8, PutPackets16, TransferArgs, UnpackPackets8, UnpackPackets16,
-};
+use warpwire_kernels::bulk::PutBulk;
+use warpwire_kernels::packets::{PutPackets8, PutPackets16, UnpackPackets8, UnpackPackets16};
+use warpwire_kernels::transfer::{Get, Put, TransferArgs};
 
 use super::rig::{Ends, LONG, POISON, function, zeroed};
 use crate::bytes::bytes;

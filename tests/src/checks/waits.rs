@@ -8,10 +8,11 @@ use warpwire::device::{Buffer, Device, DeviceKind, Function, LaunchConfig, Strea
 use warpwire::kernel::Kernel;
 use warpwire::{Error, ErrorKind};
 use warpwire_kernels::barrier::{BarrierRounds, BarrierRoundsArgs};
+use warpwire_kernels::packets::{UnpackPackets8, UnpackPackets16};
 use warpwire_kernels::ping_pong::{
     PacketPingPong8, PacketPingPong16, PacketPingPongArgs, SemaphorePingPong, SemaphorePingPongArgs,
 };
-use warpwire_kernels::transfer::{Get, TransferArgs, UnpackPackets8, UnpackPackets16};
+use warpwire_kernels::transfer::{Get, TransferArgs};
 
 use super::rig::{Ends, LONG, filled, function, zeroed};
 

@@ -5,6 +5,7 @@ use crate::workspace;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::ExitCode;
+use warpwire_build::manifest::PtxFile;
 use warpwire_build::{Builder, Manifest, Output};
 
 /// Builds into a folder below `target` and compares.
@@ -62,18 +63,30 @@ fn compare_manifests(committed: &Manifest, built: &Manifest, verdict: &mut Verdi
     }
     for new in &built.architectures {
         let Some(old) = committed.architecture(&new.target) else {
-            verdict.stale.push(format!("{} is missing", new.file));
+            verdict.stale.push(format!("{} is missing", new.target));
             continue;
         };
-        let differs = if same_compiler { old.sha256 != new.sha256 } else { !same_sources };
-        if differs {
-            verdict.stale.push(format!("{} differs from what the sources give", new.file));
-        } else if old.flags != new.flags {
-            verdict.stale.push(format!("{} was built with other flags", new.file));
-        } else if same_compiler && old.ptxas == new.ptxas && old.entries != new.entries {
-            // Another compiler's code takes other registers.
-            verdict.stale.push(format!("{}: the manifest's kernels differ", new.file));
+        if old.flags != new.flags {
+            verdict.stale.push(format!("{} was built with other flags", new.target));
         }
+        // Another compiler's code takes other registers.
+        let same_tools = same_compiler && old.ptxas == new.ptxas;
+        for listed in &new.files {
+            let file = &listed.file;
+            match old.files.iter().find(|old| old.file == *file) {
+                None => verdict.stale.push(format!("{file} is missing")),
+                Some(old) if if same_compiler { old.sha256 != listed.sha256 } else { !same_sources } => {
+                    verdict.stale.push(format!("{file} differs from what the sources give"));
+                }
+                Some(old) if same_tools && old.entries != listed.entries => {
+                    verdict.stale.push(format!("{file}: the manifest's kernels differ"));
+                }
+                Some(_) => {}
+            }
+        }
+        let is_gone = |old: &&PtxFile| new.files.iter().all(|listed| listed.file != old.file);
+        let gone = old.files.iter().filter(is_gone);
+        verdict.stale.extend(gone.map(|old| format!("{} is nothing that the sources give", old.file)));
     }
     // Equal PTX from other sources: a comment changed, say. The manifest still has to tell the truth.
     if verdict.stale.is_empty() && !same_sources {
@@ -93,14 +106,17 @@ mod tests {
             sources: sources.into(),
             compiler: compiler.into(),
             codegen: "llvm".into(),
+            split: false,
             architectures: vec![Built {
                 target: "sm_90".into(),
                 ptx: "8.0".into(),
-                file: "sm_90/kernels.ptx".into(),
-                sha256: sha256.into(),
                 flags: vec![],
                 ptxas: None,
-                entries: vec![],
+                files: vec![PtxFile {
+                    file: "sm_90/kernels.ptx".into(),
+                    sha256: sha256.into(),
+                    entries: vec![],
+                }],
             }],
         }
     }
@@ -128,9 +144,20 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_in_another_file_names_both() {
+        let old = manifest("rustc 1.95.0", "s", "p");
+        let mut new = manifest("rustc 1.95.0", "t", "p");
+        new.architectures[0].files[0].file = "sm_90/kernels.put.ptx".into();
+        let stale = compared(&old, &new).stale;
+        assert_eq!(stale.len(), 2, "{stale:?}");
+        assert!(stale[0].starts_with("sm_90/kernels.put.ptx is missing"));
+        assert!(stale[1].starts_with("sm_90/kernels.ptx is nothing"));
+    }
+
+    #[test]
     fn another_compiler_is_compared_by_sources() {
         let mut new = manifest("rustc 1.96.0", "s", "q");
-        new.architectures[0].entries.push(kernel());
+        new.architectures[0].files[0].entries.push(kernel());
         let verdict = compared(&manifest("rustc 1.95.0", "s", "p"), &new);
         assert_eq!((verdict.stale.len(), verdict.remarks.len()), (0, 1));
         let verdict = compared(&manifest("rustc 1.95.0", "s", "p"), &manifest("rustc 1.96.0", "t", "q"));
@@ -142,7 +169,7 @@ mod tests {
         let verdict = compared(&manifest("rustc 1.95.0", "s", "p"), &manifest("rustc 1.95.0", "t", "p"));
         assert!(verdict.stale[0].contains("manifest.json"));
         let mut other = manifest("rustc 1.95.0", "s", "p");
-        other.architectures[0].entries.push(kernel());
+        other.architectures[0].files[0].entries.push(kernel());
         assert!(compared(&manifest("rustc 1.95.0", "s", "p"), &other).stale[0].contains("kernels differ"));
     }
 }

@@ -1,18 +1,23 @@
-//! One line for each architecture and kernel.
+//! One line for each architecture, file and kernel.
 
 use crate::workspace;
+use std::fs;
+use std::path::Path;
 use warpwire_build::Output;
-use warpwire_build::manifest::{Built, Kernel};
+use warpwire_build::manifest::{Built, Kernel, PtxFile};
 
 /// Prints what was built, or that it was there already.
 pub fn print(output: &Output) {
     let Some(manifest) = &output.manifest else { return };
-    let kernels = manifest.architectures.iter().flat_map(|built| &built.entries);
+    let kernels = manifest.files().flat_map(|listed| &listed.entries);
     let width = kernels.map(|kernel| kernel.name.len()).max().unwrap_or(0);
     for built in &manifest.architectures {
         println!("{}", architecture(built));
-        for kernel in &built.entries {
-            println!("  {:<width$}  {}", kernel.name, details(kernel));
+        for listed in &built.files {
+            println!("  {}", file(&output.folder, listed));
+            for kernel in &listed.entries {
+                println!("    {:<width$}  {}", kernel.name, details(kernel));
+            }
         }
     }
     let folder = workspace::shown(&output.folder);
@@ -28,7 +33,15 @@ fn architecture(built: &Built) -> String {
         Some(version) => format!("assembled by ptxas {version}"),
         None => "not assembled: no ptxas".into(),
     };
-    format!("{} (PTX {}), {} kernels, {assembled}", built.target, built.ptx, built.entries.len())
+    let kernels: usize = built.files.iter().map(|listed| listed.entries.len()).sum();
+    format!("{} (PTX {}), {kernels} kernels, {assembled}", built.target, built.ptx)
+}
+
+fn file(folder: &Path, listed: &PtxFile) -> String {
+    match fs::metadata(folder.join(&listed.file)) {
+        Ok(data) => format!("{}, {:.1} KB", listed.file, data.len() as f64 / 1e3),
+        Err(error) => format!("{}: {error}", listed.file),
+    }
 }
 
 fn details(kernel: &Kernel) -> String {

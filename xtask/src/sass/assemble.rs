@@ -42,8 +42,7 @@ impl Tools {
     pub fn code(&self, ptx: &Path, arch: Arch) -> Result<BTreeMap<String, Code>> {
         let folder = workspace::root().join("target/sass");
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        let stem = ptx.file_stem().unwrap_or_default();
-        let cubin = folder.join(stem).with_extension("cubin");
+        let cubin = folder.join(ptx.file_name().unwrap_or_default()).with_extension("cubin");
         let mut assemble = Command::new(&self.ptxas.tool.path);
         assemble.arg(format!("-arch={arch}")).arg(ptx).arg("-o").arg(&cubin);
         output(&mut assemble).with_context(|| format!("assembling {}", workspace::shown(ptx)))?;

@@ -8,9 +8,7 @@ use warpwire_kernels::all_pair::{AllPairArgs, AllReduceAllPair, MAX_BLOCKS, MAX_
 use super::super::shape;
 use super::operands::{self, Operands};
 use super::turn::Turn;
-use crate::device::{
-    Buffer, Device, Function, LaunchConfig, MemoryKind, MemoryOptions, Stream, builtin_module,
-};
+use crate::device::{Buffer, Device, Function, LaunchConfig, MemoryKind, MemoryOptions, Stream};
 use crate::error::{Error, Result};
 
 /// Elements that a packet carries.
@@ -66,7 +64,7 @@ impl Own {
     pub(super) fn new(device: &Device, extent: Extent, scratch: MemoryKind) -> Result<Self> {
         let packets = 2 * (extent.ranks - 1) * extent.slots;
         Ok(Self {
-            function: device.load(builtin_module())?.function()?,
+            function: device.builtin()?.function()?,
             scratch: device.allocate_with(packets, MemoryOptions::new(scratch))?,
             rounds: device.allocate(MAX_BLOCKS as usize)?,
         })

@@ -1,7 +1,16 @@
-//! The transport by mapped memory: the device's own engine copies, in the order of a stream.
+//! The transport by mapped memory: the device copies, in the order of a stream.
 //!
 //! The same on the CPU device, whose memory is mapped by file descriptor.
+//!
+//! # Room on the device
+//!
+//! Between two GPUs a copy engine copies, beside whatever runs. Within one GPU threads do, be they the driver's or ours
+//! (`delivery`), in blocks of 256: a kernel that waits for a write has to leave room for one, or the write stands still until the
+//! wait has reached its limit. Ports see to that: [`Link::room`].
+//!
+//! Layers: `delivery` < `queue` < this.
 
+mod delivery;
 mod queue;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,9 +21,14 @@ use warpwire_device::abi::{Global, Rank};
 use super::endpoint::{Endpoint, Peer};
 use super::link::{Link, Mark, Place, Transport};
 use super::site::Site;
-use crate::device::Device;
+use crate::device::{Device, DeviceKind};
 use crate::error::{ConnectionError, Error, Result};
 use queue::Queue;
+
+/// What a copy within one GPU needs room for: a block of 256 threads of up to 64 registers, counted by threads of 32. Measured on
+/// an H200 (docs/performance.md): with 128 threads free on each multiprocessor the driver's copies of 4 B to 1 MiB stand still, with
+/// 256 they complete; ours has 256.
+const ROOM: u32 = 512;
 
 /// An end that has yet to meet its peer.
 #[derive(Debug)]
@@ -44,7 +58,14 @@ impl Endpoint for CudaIpcEndpoint {
             let (peer, transport) = (peer.rank, Transport::CudaIpc.name());
             return Err(ConnectionError::Unreachable { peer, transport, reason }.into());
         }
-        Ok(Arc::new(CudaIpcLink::new(&self.device, peer.rank)?))
+        // The CPU device copies by the stream's own thread.
+        let by_threads = peer.site.shares_device(&self.here) && self.here.kind == DeviceKind::Cuda;
+        let link = if by_threads {
+            CudaIpcLink { room: ROOM, ..CudaIpcLink::over(Queue::delivering(&self.device)?, peer.rank) }
+        } else {
+            CudaIpcLink::over(Queue::new(&self.device)?, peer.rank)
+        };
+        Ok(Arc::new(link))
     }
 }
 
@@ -53,6 +74,7 @@ impl Endpoint for CudaIpcEndpoint {
 #[derive(Debug)]
 struct CudaIpcLink {
     peer: Rank,
+    room: u32,
     state: Mutex<State>,
 }
 
@@ -64,12 +86,8 @@ enum State {
 }
 
 impl CudaIpcLink {
-    fn new(device: &Device, peer: Rank) -> Result<Self> {
-        Ok(Self::over(Queue::new(device)?, peer))
-    }
-
     fn over(queue: Queue, peer: Rank) -> Self {
-        Self { peer, state: Mutex::new(State::Open(Box::new(queue))) }
+        Self { peer, room: 0, state: Mutex::new(State::Open(Box::new(queue))) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -117,13 +135,34 @@ impl Link for CudaIpcLink {
         self.peer
     }
 
+    fn room(&self) -> u32 {
+        self.room
+    }
+
     fn write(&self, destination: Place<'_>, source: Place<'_>, bytes: u64) -> Result<()> {
         let (to, from) = (self.address(&destination)?, self.address(&source)?);
         self.with(|queue| {
             // SAFETY: both ranges lie in their memories (`Place`), which the queue keeps; `Connection::write`'s contract is
             // that nobody else touches them meanwhile.
-            unsafe { queue.copy(to, from, bytes) }?;
+            unsafe { queue.write(to, from, bytes, None) }?;
             queue.keep([destination.memory, source.memory])
+        })
+    }
+
+    fn write_and_update(
+        &self,
+        destination: Place<'_>,
+        source: Place<'_>,
+        bytes: u64,
+        word: Place<'_>,
+        value: u64,
+    ) -> Result<()> {
+        let (to, from) = (self.address(&destination)?, self.address(&source)?);
+        let at = self.address(&word)?.cast();
+        self.with(|queue| {
+            // SAFETY: as in `write` and `update`.
+            unsafe { queue.write(to, from, bytes, Some((at, value))) }?;
+            queue.keep([destination.memory, source.memory, word.memory])
         })
     }
 

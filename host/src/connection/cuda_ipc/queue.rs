@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use warpwire_device::abi::Global;
 
+use super::delivery::Delivery;
 use crate::device::{Device, Event, HostBuffer, Stream};
 use crate::error::{Error, Result};
 use crate::memory::RegisteredMemory;
@@ -15,7 +16,7 @@ use crate::memory::RegisteredMemory;
 const KEPT_PER_MARK: usize = 64;
 /// Words under way at once where they are copied.
 const STAGED_WORDS: usize = 64;
-/// How long a word waits for a place among them, behind copies that the device makes without anybody's help.
+/// How long a word waits for a place among them, behind the copies before it.
 const ROOM: Duration = Duration::from_secs(60);
 /// Looks at an unchanged progress before the stream itself is asked whether it has failed.
 const LOOKS_PER_CHECK: u32 = 1024;
@@ -26,6 +27,8 @@ pub(super) struct Queue {
     // Dropped in this order: the stream, which waits for its work, then what the work used.
     stream: Stream,
     words: Words,
+    /// How small writes are made, where a kernel may make them.
+    delivery: Option<Delivery>,
     kept: VecDeque<(u64, RegisteredMemory)>,
     /// The last mark that was set, and whether anything was queued behind it.
     last: u64,
@@ -63,7 +66,22 @@ impl Queue {
         }
     }
 
-    /// The same with words that are copied.
+    /// The same, for writes within `device`: by a kernel where they are small. It is loaded now.
+    pub(super) fn delivering(device: &Device) -> Result<Self> {
+        let queue = Self::new(device)?;
+        if let Words::Copied { .. } = queue.words {
+            return Ok(queue);
+        }
+        match Delivery::new(device, &queue.stream) {
+            Ok(delivery) => Ok(Self { delivery: Some(delivery), ..queue }),
+            Err(error) => {
+                tracing::debug!(%error, "no kernel for small writes: a connection copies them as it does large ones");
+                Ok(queue)
+            }
+        }
+    }
+
+    /// As [`Queue::new`], with words that are copied.
     pub(super) fn copying(device: &Device) -> Result<Self> {
         let staged = device.allocate_host(STAGED_WORDS)?;
         Ok(Self::with(device.stream()?, Words::Copied { staged, taken: 0, events: VecDeque::new() }))
@@ -71,18 +89,39 @@ impl Queue {
 
     fn with(stream: Stream, words: Words) -> Self {
         let kept = VecDeque::new();
-        Self { stream, words, kept, last: 0, behind: false, passed: 0, unlooked: 0, looks: 0 }
+        Self { stream, words, delivery: None, kept, last: 0, behind: false, passed: 0, unlooked: 0, looks: 0 }
     }
 
-    /// Queues a copy.
+    /// Queues a write, and behind it the setting of a word, where there is one.
     ///
     /// # Safety
     ///
-    /// As for [`Stream::copy`]; `keep` is told of the memories at once.
-    pub(super) unsafe fn copy(&mut self, to: Global<u8>, from: Global<u8>, bytes: u64) -> Result<()> {
+    /// As for [`Stream::copy`] and [`Stream::write_word`]; `keep` is told of the memories at once.
+    pub(super) unsafe fn write(
+        &mut self,
+        to: Global<u8>,
+        from: Global<u8>,
+        bytes: u64,
+        word: Option<(Global<u64>, u64)>,
+    ) -> Result<()> {
+        if let (Some(delivery), Words::Written { progress }) = (&self.delivery, &self.words)
+            && delivery.takes(bytes)
+        {
+            let mark = self.last + 1;
+            // SAFETY: the caller's contract; for the progress as in `mark`. The queue drops the stream, which waits for its work,
+            // before the delivery.
+            unsafe { delivery.queue(&self.stream, [to, from], bytes, word, (progress.address(), mark)) }?;
+            (self.last, self.behind) = (mark, false);
+            return Ok(());
+        }
         self.behind = true;
         // SAFETY: the caller's contract. The range is mapped here, so its length fits the address space.
-        unsafe { self.stream.copy(to, from, bytes as usize) }
+        unsafe { self.stream.copy(to, from, bytes as usize) }?;
+        match word {
+            // SAFETY: the caller's contract.
+            Some((at, value)) => unsafe { self.set(at, value) },
+            None => Ok(()),
+        }
     }
 
     /// Queues setting a word, and a mark behind it.
@@ -227,7 +266,7 @@ mod tests {
     #[test]
     fn nothing_is_let_go_before_it_is_complete() {
         let device = Device::open(DeviceSelector::Cpu).unwrap();
-        for make in [Queue::new, Queue::copying] {
+        for make in [Queue::new, Queue::copying, Queue::delivering] {
             let (gate, answer) = (HostSemaphore::new(&device).unwrap(), device.allocate::<u64>(1).unwrap());
             // Dropped first, also where an assertion fails: the kernel waits for the gate.
             let mut queue = make(&device).unwrap();
@@ -252,7 +291,7 @@ mod tests {
             let at = buffer.address();
             // SAFETY: the ranges lie in the memory that is kept.
             unsafe {
-                queue.copy(at.add(1).cast(), at.cast(), 8).unwrap();
+                queue.write(at.add(1).cast(), at.cast(), 8, None).unwrap();
                 queue.keep([&memory]).unwrap();
                 queue.set(at.add(2), 9).unwrap();
                 queue.keep([&memory]).unwrap();
@@ -279,7 +318,7 @@ mod tests {
     #[test]
     fn words_alone_keep_nothing_for_ever() {
         let device = Device::open(DeviceSelector::Cpu).unwrap();
-        for make in [Queue::new, Queue::copying] {
+        for make in [Queue::new, Queue::copying, Queue::delivering] {
             let mut queue = make(&device).unwrap();
             let buffer = device.allocate_shareable::<u64>(1).unwrap();
             let memory = RegisteredMemory::of(&buffer, Transports::CUDA_IPC).unwrap();
@@ -298,18 +337,22 @@ mod tests {
     }
 
     /// Whoever sees a mark may look at the word that it came with. So the mark is written last: of two values for one place, the
-    /// one that stays.
+    /// one that stays. By the stream, and by the kernel that makes small writes.
     #[test]
     fn a_word_is_written_before_its_mark() {
         let device = Device::open(DeviceSelector::Cpu).unwrap();
-        let mut queue = Queue::new(&device).unwrap();
-        let Words::Written { progress } = &queue.words else {
-            panic!("the CPU device's streams write words")
-        };
-        let place = progress.address();
-        // SAFETY: a word of the queue's own, which outlives the stream.
-        unsafe { queue.set(place, 1 << 40) }.unwrap();
-        queue.stream.synchronize().unwrap();
-        assert_eq!(queue.passed().unwrap(), queue.last, "the word was written behind its mark");
+        let buffer = device.allocate_shareable::<u64>(2).unwrap();
+        let [from, to] = [0, 1].map(|word| buffer.address().add(word).cast());
+        for make in [Queue::new, Queue::delivering] {
+            let mut queue = make(&device).unwrap();
+            let Words::Written { progress } = &queue.words else {
+                panic!("the CPU device's streams write words")
+            };
+            let place = progress.address();
+            // SAFETY: a word of the queue's own, which outlives the stream, and two of the buffer, which outlives the queue.
+            unsafe { queue.write(to, from, 8, Some((place, 1 << 40))) }.unwrap();
+            queue.stream.synchronize().unwrap();
+            assert_eq!(queue.passed().unwrap(), queue.last, "the word was written behind its mark");
+        }
     }
 }

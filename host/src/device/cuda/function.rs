@@ -74,6 +74,15 @@ impl CudaFunction {
         self.args_size
     }
 
+    /// Refuses an argument block of another size than the kernel's.
+    pub(super) fn check_args(&self, args: &[u8]) -> Result<()> {
+        if args.len() == self.args_size {
+            return Ok(());
+        }
+        let (kernel, expected, got) = (self.name.clone(), self.args_size, args.len());
+        Err(Error::ArgumentMismatch { kernel, expected, got })
+    }
+
     /// Refuses a block that wants more shared memory than the function's own leaves.
     pub(super) fn check_shared(&self, shared_bytes: u32) -> Result<()> {
         if shared_bytes <= self.max_dynamic_shared {

@@ -3,7 +3,7 @@
 //! # Layers
 //!
 //! `sys` (calls), `failure` (result codes), `late` (functions looked up), `ptx` (which text a GPU takes) < `context` <
-//! `event`, `function` < `module`, `graph`, `stream` < `memory`, `physical` < `shared_memory` < `pointer`, `multicast`, `peers`
+//! `event`, `function` < `module`, `graph`, `relaunch`, `stream` < `memory`, `physical` < `shared_memory` < `pointer`, `multicast`, `peers`
 //! < `memory_driver` < this.
 //!
 //! # Threads
@@ -18,8 +18,8 @@
 //! - the driver spreads a process' streams over 8 hardware queues, and behind a kernel that waits its queue stands still: a
 //!   program with more than 7 ranks on a GPU sets `CUDA_DEVICE_MAX_CONNECTIONS` to 32 before its first CUDA call
 //!   ([`Properties::max_concurrent_streams`] is what it comes to);
-//! - loading a module waits for every kernel that runs: ranks load theirs before the first launch. Code is loaded as a whole
-//!   then, so that no launch has to wait for it.
+//! - loading code waits for every kernel that runs: ranks ask for their kernels before the first launch. A module, or a part
+//!   of one, is loaded as a whole when the first of its kernels is asked for, so that no launch has to wait for it.
 
 mod context;
 mod event;
@@ -35,10 +35,12 @@ mod peers;
 mod physical;
 mod pointer;
 mod ptx;
+mod relaunch;
 mod shared_memory;
 mod stream;
 mod sys;
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) use self::peers::peers;
@@ -69,7 +71,14 @@ struct CudaDevice {
 }
 
 /// A module's texts: two modules with the same ones are the same.
-type Texts = &'static [(u32, &'static str)];
+struct Texts(&'static [(u32, &'static str)]);
+
+impl fmt::Debug for Texts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the texts themselves: they have thousands of lines.
+        f.debug_tuple("Texts").field(&self.0.len()).finish()
+    }
+}
 
 impl Driver for CudaDevice {
     fn properties(&self) -> &Properties {
@@ -95,11 +104,11 @@ impl Driver for CudaDevice {
     fn load(&self, source: &ModuleSource) -> Result<Arc<dyn DriverModule>> {
         // Held while the driver compiles: whoever wants the same module meanwhile waits for it instead of doing it again.
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, module)) = modules.iter().find(|(texts, _)| std::ptr::eq(*texts, source.ptx)) {
+        if let Some((_, module)) = modules.iter().find(|(texts, _)| std::ptr::eq(texts.0, source.ptx)) {
             return Ok(Arc::clone(module) as Arc<dyn DriverModule>);
         }
         let module = Arc::new(CudaModule::load(&self.context, source)?);
-        modules.push((source.ptx, Arc::clone(&module)));
+        modules.push((Texts(source.ptx), Arc::clone(&module)));
         Ok(module)
     }
 }

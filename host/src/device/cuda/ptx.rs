@@ -2,8 +2,9 @@
 //! driver.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
-use warpwire_build::ptx::{Header, Module, Target, Version};
+use warpwire_build::ptx::{Entry, Header, Module, Target, Version};
 use warpwire_device::abi::LaunchLimits;
 
 use crate::error::{Error, Result};
@@ -91,35 +92,37 @@ impl Gpu<'_> {
     }
 }
 
-/// A text of a module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What was chosen of a module's texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// Its architecture, 90 for `sm_90`.
+    /// Their architecture, 90 for `sm_90`.
     pub(super) architecture: u32,
-    /// The PTX.
-    pub(super) text: &'static str,
+    /// The PTX: the whole module, or its parts.
+    pub(super) texts: Vec<&'static str>,
 }
 
-/// Chooses from a module's texts: of those that the GPU runs and the driver's compiler takes, the one for the newest
+/// Chooses from a module's texts: of those that the GPU runs and the driver's compiler takes, all for the newest
 /// architecture.
 pub(super) fn choose(module: &str, texts: &[(u32, &'static str)], gpu: Gpu<'_>) -> Result<Choice> {
     let mut candidates = Vec::new();
     for &(architecture, text) in texts {
-        let broken = |reason| Error::InvalidPtx { module: module.to_owned(), architecture, reason };
-        let header = Header::parse(text).map_err(|error| broken(error.to_string()))?;
+        let header = Header::parse(text).map_err(|error| broken(module, architecture, error))?;
         if header.target.number != architecture {
-            return Err(broken(format!("its text is for {}", header.target)));
+            return Err(broken(module, architecture, format!("its text is for {}", header.target)));
         }
         if gpu.runs(&header.target) {
-            candidates.push((header, Choice { architecture, text }));
+            candidates.push((header, text));
         }
     }
     candidates.sort_by_key(|(header, _)| Reverse((header.target.number, header.target.suffix.len())));
 
     let accepted = gpu.cuda.newest_ptx();
-    let taken = candidates.iter().find(|(header, _)| accepted.is_none_or(|newest| header.version <= newest));
-    if let Some((_, choice)) = taken {
-        return Ok(*choice);
+    // One part that the driver does not take, and the module is not whole.
+    let mut by_target = candidates.chunk_by(|(a, _), (b, _)| a.target == b.target);
+    let is_taken = |(header, _): &(Header, _)| accepted.is_none_or(|newest| header.version <= newest);
+    if let Some(taken) = by_target.find(|parts| parts.iter().all(is_taken)) {
+        let architecture = taken.iter().map(|(header, _)| header.target.number).max().unwrap_or_default();
+        return Ok(Choice { architecture, texts: taken.iter().map(|&(_, text)| text).collect() });
     }
     let oldest = candidates.iter().map(|(header, _)| header.version).min();
     Err(match oldest.zip(accepted) {
@@ -129,13 +132,17 @@ pub(super) fn choose(module: &str, texts: &[(u32, &'static str)], gpu: Gpu<'_>) 
             accepted: (newest.major, newest.minor),
             driver: (gpu.cuda.major, gpu.cuda.minor),
         },
-        None => Error::NoCode {
-            module: module.to_owned(),
-            device: gpu.name.to_owned(),
-            capability: gpu.capability,
-            present: texts.iter().map(|&(architecture, _)| architecture).collect(),
-        },
+        None => {
+            let mut present: Vec<u32> = texts.iter().map(|&(architecture, _)| architecture).collect();
+            present.dedup();
+            let (module, device) = (module.to_owned(), gpu.name.to_owned());
+            Error::NoCode { module, device, capability: gpu.capability, present }
+        }
     })
+}
+
+fn broken(module: &str, architecture: u32, reason: impl ToString) -> Error {
+    Error::InvalidPtx { module: module.to_owned(), architecture, reason: reason.to_string() }
 }
 
 /// What the host has to know of an entry.
@@ -149,25 +156,26 @@ pub(super) struct EntryShape {
     pub(super) limits: LaunchLimits,
 }
 
-/// The entries of a text. `max_threads` is the GPU's own limit.
-pub(super) fn entries(module: &str, choice: Choice, max_threads: u32) -> Result<Vec<EntryShape>> {
-    let parsed = Module::parse(choice.text).map_err(|error| Error::InvalidPtx {
-        module: module.to_owned(),
-        architecture: choice.architecture,
-        reason: error.to_string(),
-    })?;
-    Ok(parsed
-        .entries
-        .iter()
-        .map(|entry| EntryShape {
+/// The entries of each chosen text, in their order. `max_threads` is the GPU's own limit.
+pub(super) fn entries(module: &str, choice: &Choice, max_threads: u32) -> Result<Vec<Vec<EntryShape>>> {
+    let mut seen = BTreeSet::new();
+    let mut parts = Vec::new();
+    for text in &choice.texts {
+        let parsed = Module::parse(text).map_err(|error| broken(module, choice.architecture, error))?;
+        if let Some(twice) = parsed.entries.iter().find(|entry| !seen.insert(entry.name)) {
+            return Err(broken(module, choice.architecture, format!("it has {} twice", twice.name)));
+        }
+        let shape = |entry: &Entry<'_>| EntryShape {
             name: entry.name.to_owned(),
             args_size: entry.param_size() as usize,
             limits: LaunchLimits {
                 max_threads: entry.max_threads().unwrap_or(max_threads).min(max_threads),
                 min_blocks: entry.min_blocks.unwrap_or(1),
             },
-        })
-        .collect())
+        };
+        parts.push(parsed.entries.iter().map(shape).collect());
+    }
+    Ok(parts)
 }
 
 #[cfg(test)]
@@ -240,8 +248,8 @@ mod tests {
     #[test]
     fn code_of_one_architecture_or_family_stays_there() {
         let with_a = [(90, SM_90), (90, SM_90A)];
-        assert_eq!(choose("m", &with_a, gpu((9, 0), 13000)).expect("a choice").text, SM_90A);
-        assert_eq!(choose("m", &with_a, gpu((10, 0), 13000)).expect("a choice").text, SM_90);
+        assert_eq!(choose("m", &with_a, gpu((9, 0), 13000)).expect("a choice").texts, [SM_90A]);
+        assert_eq!(choose("m", &with_a, gpu((10, 0), 13000)).expect("a choice").texts, [SM_90]);
         assert_eq!(chosen(&[(90, SM_90), (100, SM_100F)], (10, 3), 13000), 100);
         assert_eq!(chosen(&[(90, SM_90), (100, SM_100F)], (12, 0), 13000), 90);
     }
@@ -281,12 +289,44 @@ mod tests {
             .visible .entry a(.param .align 8 .b8 a_param_0[24])\n.maxntid 64, 1, 1\n.minnctapersm 2\n{ ret; }\n\
             .visible .entry b(.param .u32 b_param_0, .param .u64 b_param_1)\n{ ret; }\n\
             .visible .entry c()\n.maxntid 2048, 1, 1\n{ ret; }\n";
-        let found = entries("m", Choice { architecture: 90, text }, 1024).expect("entries");
+        let found = entries("m", &Choice { architecture: 90, texts: vec![text] }, 1024).expect("entries");
         let shape = |name: &str, args_size, max_threads, min_blocks| EntryShape {
             name: name.to_owned(),
             args_size,
             limits: LaunchLimits { max_threads, min_blocks },
         };
-        assert_eq!(found, [shape("a", 24, 64, 2), shape("b", 16, 1024, 1), shape("c", 0, 1024, 1)]);
+        assert_eq!(found, [[shape("a", 24, 64, 2), shape("b", 16, 1024, 1), shape("c", 0, 1024, 1)]]);
+    }
+
+    /// A text for an architecture with one entry.
+    fn part(header: &str, entry: &str) -> &'static str {
+        format!("{header}.visible .entry {entry}()\n{{ ret; }}\n").leak()
+    }
+
+    #[test]
+    fn all_parts_for_the_chosen_architecture_are_taken() {
+        let [a, b] = [SM_90, SM_80].map(|header| ["put", "hop"].map(|entry| part(header, entry)));
+        let texts = [(80, b[0]), (90, a[0]), (80, b[1]), (90, a[1])];
+        let choice = choose("m", &texts, gpu((9, 0), 13000)).expect("a choice");
+        assert_eq!((choice.architecture, &choice.texts[..]), (90, &a[..]));
+        let parts = entries("m", &choice, 1024).expect("entries");
+        let names = parts.iter().map(|part| part.iter().map(|shape| shape.name.as_str()).collect::<Vec<_>>());
+        assert_eq!(names.collect::<Vec<_>>(), [["put"], ["hop"]]);
+        assert_eq!(choose("m", &texts, gpu((8, 6), 13000)).expect("a choice").texts, b);
+    }
+
+    #[test]
+    fn parts_that_the_driver_does_not_all_take_are_no_choice() {
+        let newer = part(&SM_90.replace("8.0", "8.6"), "hop");
+        let texts = [(80, SM_80), (90, part(SM_90, "put")), (90, newer)];
+        assert_eq!(chosen(&texts, (9, 0), 12000), 80);
+        assert_eq!(chosen(&texts, (9, 0), 13000), 90);
+    }
+
+    #[test]
+    fn an_entry_in_two_parts_is_refused() {
+        let choice = Choice { architecture: 90, texts: vec![part(SM_90, "put"); 2] };
+        let error = entries("m", &choice, 1024).expect_err("the driver would take either");
+        assert!(error.to_string().contains("has put twice"), "{error}");
     }
 }

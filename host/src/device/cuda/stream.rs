@@ -12,9 +12,10 @@ use super::event::CudaEvent;
 use super::failure::Failure;
 use super::function::CudaFunction;
 use super::graph::CudaGraph;
+use super::relaunch::CudaRelaunch;
 use super::sys::{NOT_READY, call};
 use crate::device::LaunchConfig;
-use crate::device::driver::{DriverEvent, DriverFunction, DriverGraph, DriverStream};
+use crate::device::driver::{DriverEvent, DriverFunction, DriverGraph, DriverRelaunch, DriverStream};
 use crate::error::{Error, Result};
 
 /// A stream, which does not wait for the default stream.
@@ -45,7 +46,7 @@ impl CudaStream {
     }
 
     /// The context that it was made in.
-    pub(super) fn context(&self) -> &Context {
+    pub(super) fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
@@ -54,21 +55,23 @@ impl CudaStream {
     }
 }
 
-impl DriverStream for CudaStream {
-    unsafe fn launch(&self, function: &dyn DriverFunction, config: LaunchConfig, args: &[u8]) -> Result<()> {
+impl CudaStream {
+    /// The function as this context's, where it takes a launch of this shape.
+    fn own<'a>(&self, function: &'a dyn DriverFunction, config: LaunchConfig) -> Result<&'a CudaFunction> {
         let function = function
             .as_any()
             .downcast_ref::<CudaFunction>()
             .filter(|function| function.context().is(&self.context))
             .ok_or(Error::ForeignObject { what: "kernel" })?;
-        if args.len() != function.args_size() {
-            return Err(Error::ArgumentMismatch {
-                kernel: function.name().to_owned(),
-                expected: function.args_size(),
-                got: args.len(),
-            });
-        }
         function.check_shared(config.shared_bytes)?;
+        Ok(function)
+    }
+}
+
+impl DriverStream for CudaStream {
+    unsafe fn launch(&self, function: &dyn DriverFunction, config: LaunchConfig, args: &[u8]) -> Result<()> {
+        let function = self.own(function, config)?;
+        function.check_args(args)?;
         let _current = self.context.enter()?;
         // One pointer, since a kernel has one parameter. The driver reads `args_size` bytes through it before it returns.
         let mut parameters = [args.as_ptr().cast_mut().cast::<c_void>()];
@@ -91,6 +94,15 @@ impl DriverStream for CudaStream {
             ))
         }
         .map_err(|failure| failure.during(&format!("launch {}", function.name())))
+    }
+
+    fn relaunch(
+        &self,
+        function: &dyn DriverFunction,
+        config: LaunchConfig,
+    ) -> Result<Option<Box<dyn DriverRelaunch>>> {
+        let function = self.own(function, config)?;
+        Ok(Some(Box::new(CudaRelaunch::new(self, function, config)?)))
     }
 
     unsafe fn copy(&self, destination: u64, source: u64, bytes: usize) -> Result<()> {

@@ -44,13 +44,17 @@ impl Dispatcher {
         let Request { kind, port, .. } = request;
         let semaphore = self.tables.ports.get(port.number())?.semaphore();
         let connection = semaphore.connection();
+        let signals = kind.contains(RequestKind::SIGNAL);
         if kind.contains(RequestKind::DATA) {
             let destination = self.tables.memories.get(request.destination.number())?;
             let source = self.tables.memories.get(request.source.number())?;
             let (to, from) = (request.destination_offset, request.source_offset);
-            connection.write(destination, to, source, from, request.bytes)?;
-        }
-        if kind.contains(RequestKind::SIGNAL) {
+            if signals {
+                semaphore.write_and_signal((destination, to), (source, from), request.bytes)?;
+            } else {
+                connection.write(destination, to, source, from, request.bytes)?;
+            }
+        } else if signals {
             semaphore.signal()?;
         }
         if kind.contains(RequestKind::FLUSH) {

@@ -84,6 +84,11 @@ impl ProxyService {
     ///
     /// Several ports may go over one connection: what is asked of them is then ordered with each other.
     ///
+    /// Where the peer shares this rank's GPU, copies between the two are made by threads of the GPU, and a kernel that fills it
+    /// would wait for ever for one. So as long as the service, launches that wait
+    /// ([`LaunchConfig::concurrent`](crate::device::LaunchConfig#structfield.concurrent)) are refused where they leave no room for
+    /// such a copy: [`Error::TooManyBlocks`](crate::Error::TooManyBlocks).
+    ///
     /// # Errors
     ///
     /// [`ProxyError::TableFull`](crate::error::ProxyError::TableFull) from the 1,025th on;
@@ -92,7 +97,7 @@ impl ProxyService {
     pub fn add_port(&self, semaphore: Semaphore, id: ChannelId) -> Result<PortChannel> {
         let number = self.tables.ports.add(|| {
             self.tables.lanes.take(semaphore.connection())?;
-            Port::new(semaphore, id)
+            Port::new(&self.tables.device, semaphore, id)
         })?;
         let port = PortId::new(number).ok_or_else(|| self.tables.ports.full())?;
         PortChannel::through(&self.tables, port)

@@ -11,7 +11,7 @@ use warpwire_device::abi::{
 
 use super::lanes::Lanes;
 use super::table::Table;
-use crate::device::{Device, HostBuffer};
+use crate::device::{Device, HostBuffer, Room};
 use crate::error::Result;
 use crate::fifo::Fifo;
 use crate::memory::RegisteredMemory;
@@ -28,13 +28,17 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Port {
     semaphore: Semaphore,
     id: ChannelId,
+    /// What its copies need, left by every launch that waits.
+    _room: Option<Room>,
 }
 
 impl Port {
-    /// The port over this semaphore, whose connection is used once for it.
-    pub(super) fn new(semaphore: Semaphore, id: ChannelId) -> Result<Self> {
+    /// The port over this semaphore, whose connection is used once for it, for kernels of `device`.
+    pub(super) fn new(device: &Device, semaphore: Semaphore, id: ChannelId) -> Result<Self> {
         semaphore.prepare()?;
-        Ok(Self { semaphore, id })
+        let threads = semaphore.connection().room();
+        let room = (threads > 0).then(|| Room::on(device, threads));
+        Ok(Self { semaphore, id, _room: room })
     }
 
     pub(super) fn semaphore(&self) -> &Semaphore {
@@ -56,6 +60,7 @@ impl Drop for Port {
 #[derive(Debug)]
 pub(super) struct Tables {
     pub(super) rank: Rank,
+    pub(super) device: Device,
     pub(super) fifo: Arc<Fifo>,
     pub(super) memories: Table<RegisteredMemory>,
     pub(super) ports: Table<Port>,
@@ -68,6 +73,7 @@ impl Tables {
     pub(super) fn new(device: &Device, rank: Rank, fifo: Fifo) -> Result<Self> {
         Ok(Self {
             rank,
+            device: device.clone(),
             fifo: Arc::new(fifo),
             memories: Table::new(rank, ["memory", "memories"], MAX_MEMORIES),
             ports: Table::new(rank, ["port", "ports"], MAX_PORTS),
@@ -106,7 +112,7 @@ pub struct PortChannel {
 impl PortChannel {
     /// A channel through a port of the table.
     pub(super) fn through(tables: &Arc<Tables>, port: PortId) -> Result<Self> {
-        let Port { semaphore, id } = tables.ports.get(port.number())?;
+        let Port { semaphore, id, .. } = tables.ports.get(port.number())?;
         let base = PortChannelBaseHandle {
             fifo: tables.fifo.handle(tables.rank, *id),
             inbound: semaphore.inbound(*id),

@@ -14,7 +14,7 @@ use warpwire::device::{Device, Function, LaunchConfig, Module, ModuleSource, Str
 use warpwire::kernel::Kernel;
 use warpwire_build::ptx::Header;
 use warpwire_device::arch::Params;
-use warpwire_kernels::{all_pair, barrier, convert, fifo, ping_pong, port, transfer};
+use warpwire_kernels::{all_pair, barrier, bulk, convert, fifo, packets, ping_pong, port, transfer};
 
 use super::case::Who;
 
@@ -38,6 +38,7 @@ macro_rules! has_baseline {
 has_baseline! {
     all_pair::AllReduceAllPair = "all_reduce_all_pair_f32_sum";
     barrier::BarrierRounds = "barrier_rounds";
+    bulk::PutBulk = "put_bulk";
     convert::E4m3B15ExtendedToF16 = "e4m3b15_extended_to_f16";
     convert::E4m3B15ExtendedToF32 = "e4m3b15_extended_to_f32";
     convert::E4m3B15ToF16 = "e4m3b15_to_f16";
@@ -47,6 +48,10 @@ has_baseline! {
     convert::F32ToE4m3B15 = "f32_to_e4m3b15";
     convert::F32ToE4m3B15Extended = "f32_to_e4m3b15_extended";
     fifo::FifoPush = "fifo_push";
+    packets::PutPackets8 = "put_packets_ll8";
+    packets::PutPackets16 = "put_packets_ll16";
+    packets::UnpackPackets8 = "unpack_packets_ll8";
+    packets::UnpackPackets16 = "unpack_packets_ll16";
     port::PortPingPong = "port_ping_pong";
     port::PortRequests = "port_requests";
     ping_pong::PacketPingPong8 = "ll8_ping_pong";
@@ -55,11 +60,6 @@ has_baseline! {
     ping_pong::SemaphorePingPong = "semaphore_ping_pong";
     transfer::Get = "get";
     transfer::Put = "put";
-    transfer::PutBulk = "put_bulk";
-    transfer::PutPackets8 = "put_packets_ll8";
-    transfer::PutPackets16 = "put_packets_ll16";
-    transfer::UnpackPackets8 = "unpack_packets_ll8";
-    transfer::UnpackPackets16 = "unpack_packets_ll16";
 }
 
 macro_rules! foreign {

@@ -20,6 +20,8 @@ pub(super) struct LocalLink {
     pub(super) broken: AtomicBool,
     /// Copies that were asked for.
     pub(super) writes: AtomicU64,
+    /// Threads that it says its copies need.
+    room: u32,
 }
 
 impl LocalLink {
@@ -32,7 +34,13 @@ impl LocalLink {
             stalled: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             writes: AtomicU64::new(0),
+            room: 0,
         }
+    }
+
+    /// With copies that need room for so many threads.
+    pub(super) fn with_room(self, room: u32) -> Self {
+        Self { room, ..self }
     }
 
     /// Marks that were taken.
@@ -58,6 +66,10 @@ impl Link for LocalLink {
 
     fn peer(&self) -> Rank {
         self.peer
+    }
+
+    fn room(&self) -> u32 {
+        self.room
     }
 
     fn write(&self, destination: Place<'_>, source: Place<'_>, bytes: u64) -> Result<()> {

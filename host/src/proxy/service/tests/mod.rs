@@ -4,3 +4,4 @@ mod failures;
 mod link;
 mod requests;
 mod rig;
+mod room;

@@ -10,7 +10,7 @@ use warpwire_kernels::port::{PortCall, PortRequests, PortRequestsArgs};
 use super::super::{PortChannel, ProxyOptions, ProxyService};
 use super::link::LocalLink;
 use crate::bootstrap::LocalBootstrap;
-use crate::connection::{Connection, Transport};
+use crate::connection::{Connection, Link, Transport};
 use crate::device::{Buffer, Device, DeviceSelector, LaunchConfig, Stream, builtin_module};
 use crate::error::Result;
 use crate::memory::{RegisteredMemory, TokenPool, Transports};
@@ -77,7 +77,11 @@ impl Rig {
     }
 
     pub(super) fn try_port(&self, peer: Rank, id: u32) -> Result<Port> {
-        let link = Arc::new(LocalLink::new(peer, Transport::Ethernet));
+        self.port_over(LocalLink::new(peer, Transport::Ethernet), id)
+    }
+
+    pub(super) fn port_over(&self, link: LocalLink, id: u32) -> Result<Port> {
+        let (peer, link) = (link.peer(), Arc::new(link));
         let of_peer = SemaphoreSide::new(&self.device)?;
         let token = of_peer.register_token(Transports::ETHERNET)?;
         let loan = self.lending.lend(peer, Transports::ETHERNET)?;

@@ -6,7 +6,8 @@ use warpwire::abi::{Global, Rank};
 use warpwire::channel::ChannelBuffers;
 use warpwire::device::{Buffer, LaunchConfig};
 use warpwire_device::bulk::RING_BYTES;
-use warpwire_kernels::transfer::{Put, PutBulk, TransferArgs};
+use warpwire_kernels::bulk::PutBulk;
+use warpwire_kernels::transfer::{Put, TransferArgs};
 
 use super::order::By;
 use super::peers::Peers;

@@ -2,7 +2,7 @@
 
 use warpwire::device::LaunchConfig;
 use warpwire_device::bulk::RING_BYTES;
-use warpwire_kernels::transfer::PutBulk;
+use warpwire_kernels::bulk::PutBulk;
 
 use crate::bench::case::{Case, Contestant, Row};
 use crate::bench::setup::Bench;

@@ -1,7 +1,8 @@
 //! `packets`: payload written as packets, and packets unpacked.
 
 use warpwire::abi::{Flag, Ll8, Ll16, Packet};
-use warpwire_kernels::transfer::{PutPackets8, PutPackets16, TransferArgs, UnpackPackets8, UnpackPackets16};
+use warpwire_kernels::packets::{PutPackets8, PutPackets16, UnpackPackets8, UnpackPackets16};
+use warpwire_kernels::transfer::TransferArgs;
 
 use crate::bench::case::{Case, Contestant, Row};
 use crate::bench::kernels::HasBaseline;

@@ -22,7 +22,7 @@ use crate::bench::timing;
 /// The row.
 pub const ROW: Row = Row {
     name: "port",
-    about: "port channels between two ranks that share the device: the kernel asks, a proxy and a copy engine do it",
+    about: "port channels between two ranks that share the device: the kernel asks, a proxy has it done",
     cases,
 };
 

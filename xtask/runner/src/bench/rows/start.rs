@@ -12,6 +12,7 @@ use warpwire::abi::{ChannelId, Global, Rank};
 use warpwire::channel::{ChannelBuffers, MemoryChannel};
 use warpwire::device::{Device, DeviceSelector, Function, LaunchConfig, builtin_module};
 use warpwire::kernel::Kernel;
+use warpwire_build::ptx::Module;
 use warpwire_kernels::transfer::{Put, TransferArgs};
 
 use crate::bench::case::{Case, Contestant, Row, Unit, Who};
@@ -37,8 +38,15 @@ fn cases(bench: &Bench) -> anyhow::Result<Vec<Case<'_>>> {
     if !bench.is_gpu() {
         return Ok(vec![case("CPU device", true)]);
     }
-    let size = Case::new("PTX", "for this GPU", Unit::Kilobytes, |bench| Ok(sizes(bench)));
-    Ok(vec![case("PTX compiled", false), case("PTX in the driver's cache", true), size])
+    let size = |configuration, of: fn(&str) -> bool| {
+        Case::new("PTX", configuration, Unit::Kilobytes, move |bench| Ok(sizes(bench, of)))
+    };
+    Ok(vec![
+        case("PTX compiled", false),
+        case("PTX in the driver's cache", true),
+        size("of that launch: ours a put's part, C++ all", has_put),
+        size("of all kernels", |_| true),
+    ])
 }
 
 fn launches(bench: &Bench, cached: bool) -> Vec<Contestant<'_>> {
@@ -75,10 +83,20 @@ fn milliseconds(bench: &Bench, baseline: Option<&PathBuf>, cached: bool) -> anyh
     Ok(time.as_secs_f64() * 1e3)
 }
 
-fn sizes(bench: &Bench) -> Vec<Contestant<'_>> {
+/// Whether the kernel that [`FirstLaunch`] launches is in this part of our module.
+fn has_put(text: &str) -> bool {
+    Module::parse(text).is_ok_and(|module| module.entry(Put::NAME).is_some())
+}
+
+/// How much PTX there is for this GPU: of ours the parts that `of` names, of the baseline its one file.
+fn sizes(bench: &Bench, of: fn(&str) -> bool) -> Vec<Contestant<'_>> {
     let (major, minor) = bench.device.properties().compute_capability.unwrap_or_default();
-    let fitting = builtin_module().ptx.iter().filter(|(architecture, _)| *architecture <= 10 * major + minor);
-    let ours = fitting.max_by_key(|(architecture, _)| *architecture).map(|(_, text)| text.len() as u64);
+    let texts = builtin_module().ptx;
+    let fitting = texts.iter().map(|(architecture, _)| *architecture).filter(|it| *it <= 10 * major + minor);
+    let ours = fitting.max().map(|newest| {
+        let parts = texts.iter().filter(|(architecture, text)| *architecture == newest && of(text));
+        parts.map(|(_, text)| text.len() as u64).sum()
+    });
     let baseline = bench.baseline_file.as_ref().and_then(|path| Some(path.metadata().ok()?.len()));
     let sizes = [(Who::Ours, ours), (Who::Baseline, baseline)];
     let known = sizes.into_iter().filter_map(|(who, bytes)| Some((who, bytes? as f64 / 1e3)));
