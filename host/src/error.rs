@@ -6,7 +6,9 @@ mod connection;
 mod data_type;
 mod handle_kind;
 mod kind;
+mod launch;
 mod memory;
+mod module;
 mod proxy;
 mod verbs;
 mod words;
@@ -21,11 +23,13 @@ pub use connection::ConnectionError;
 pub use data_type::DataTypeError;
 pub use handle_kind::HandleKind;
 pub use kind::ErrorKind;
+pub use launch::LaunchError;
 pub use memory::{Attempts, MemoryError};
+pub use module::ModuleError;
 pub use proxy::ProxyError;
 pub use verbs::VerbsError;
 pub use words::ThreadLimit;
-use words::{architectures, kind_words, outcome_words, room_words};
+use words::{kind_words, outcome_words};
 
 /// The crate's results.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -163,194 +167,13 @@ pub enum Error {
         length: u64,
     },
 
-    /// A kernel that the module does not have.
-    #[error("the module {module} has no kernel {name:?}; it has {}", known.join(", "))]
-    UnknownKernel {
-        /// The kernel's name.
-        name: String,
-        /// The module's.
-        module: String,
-        /// The names that it has.
-        known: Vec<String>,
-    },
+    /// A module, or a kernel of one, is not what was asked for, or does not load.
+    #[error(transparent)]
+    Module(#[from] ModuleError),
 
-    /// The kernel of that name takes another argument block.
-    #[error(
-        "the kernel {kernel} takes an argument block of {expected} bytes, not of {got}: \
-         the host and the module were built from different sources"
-    )]
-    ArgumentMismatch {
-        /// The kernel.
-        kernel: String,
-        /// The bytes that the module's kernel takes.
-        expected: usize,
-        /// The bytes that the host would give.
-        got: usize,
-    },
-
-    /// The kernel's argument block asks for an alignment that no launch gives.
-    #[error(
-        "the argument block of {kernel} is aligned to {asked} bytes; a launch aligns it to at most {limit}"
-    )]
-    ArgumentAlignment {
-        /// The kernel.
-        kernel: String,
-        /// Its block's alignment.
-        asked: usize,
-        /// The most there is.
-        limit: usize,
-    },
-
-    /// The module has no code for this GPU.
-    #[error(
-        "the module {module} has no PTX for {device} (compute capability {}.{}): it has {}; \
-         build it for sm_{}{} or older with `cargo xtask build-ptx --arch`",
-        capability.0, capability.1, architectures(present), capability.0, capability.1
-    )]
-    NoCode {
-        /// The module.
-        module: String,
-        /// The device's name.
-        device: String,
-        /// Its compute capability.
-        capability: (u32, u32),
-        /// The architectures that the module has, 90 for `sm_90`.
-        present: Vec<u32>,
-    },
-
-    /// The module's PTX is of a version that the driver does not take.
-    #[error(
-        "the module {module} is PTX {}.{}, and this driver (CUDA {}.{}) takes PTX up to {}.{}: \
-         update the driver, or build the module for an older architecture",
-        ptx.0, ptx.1, driver.0, driver.1, accepted.0, accepted.1
-    )]
-    PtxTooNew {
-        /// The module.
-        module: String,
-        /// The PTX's version.
-        ptx: (u32, u32),
-        /// The newest version that the driver takes.
-        accepted: (u32, u32),
-        /// The CUDA version of the driver.
-        driver: (u32, u32),
-    },
-
-    /// The module's PTX does not read as PTX.
-    #[error("the PTX of module {module} for sm_{architecture} is broken: {reason}; build it anew")]
-    InvalidPtx {
-        /// The module.
-        module: String,
-        /// Which of its texts, 90 for `sm_90`.
-        architecture: u32,
-        /// What is wrong.
-        reason: String,
-    },
-
-    /// The driver did not take a module.
-    #[error("the driver did not load the module {module} for sm_{architecture}: {source}; its log: {log}")]
-    ModuleLoad {
-        /// The module.
-        module: String,
-        /// Which of its texts, 90 for `sm_90`.
-        architecture: u32,
-        /// What the driver's compiler said.
-        log: String,
-        /// The driver's error.
-        source: Box<Error>,
-    },
-
-    /// A launch without blocks or without threads.
-    #[error("{kernel} was launched with {blocks} blocks of {threads} threads: both have to be at least 1")]
-    EmptyLaunch {
-        /// The kernel.
-        kernel: String,
-        /// Blocks asked for.
-        blocks: u32,
-        /// Threads of each.
-        threads: u32,
-    },
-
-    /// More threads a block than the kernel or the device takes.
-    #[error("{kernel} was launched with {asked} threads a block; {limited_by} takes at most {limit}")]
-    TooManyThreads {
-        /// The kernel.
-        kernel: String,
-        /// Threads asked for.
-        asked: u32,
-        /// The most there may be.
-        limit: u32,
-        /// Who sets the limit.
-        limited_by: ThreadLimit,
-    },
-
-    /// A grid that the device cannot number.
-    #[error(
-        "{kernel} was launched with {blocks} blocks of {threads} threads; a grid has at most {max_blocks} blocks and 4294967295 threads"
-    )]
-    GridTooLarge {
-        /// The kernel.
-        kernel: String,
-        /// Blocks asked for.
-        blocks: u32,
-        /// Threads of each.
-        threads: u32,
-        /// The most blocks of the device.
-        max_blocks: u32,
-    },
-
-    /// More shared memory than a block may have.
-    #[error(
-        "{kernel} was launched with {asked} bytes of shared memory a block; the device gives at most {limit}"
-    )]
-    SharedTooLarge {
-        /// The kernel.
-        kernel: String,
-        /// Bytes asked for.
-        asked: u32,
-        /// The most there may be.
-        limit: u32,
-    },
-
-    /// More blocks that wait for each other than the device holds at once: they would wait for ever.
-    #[error(
-        "{kernel} was launched with {blocks} blocks of {threads} threads and {shared_bytes} bytes of shared memory, \
-         {concurrent} such grids at once: {asked} blocks would have to be resident together, and the device holds {limit}{}; \
-         use fewer or smaller blocks, or fewer ranks on this device",
-        room_words(*room)
-    )]
-    TooManyBlocks {
-        /// The kernel.
-        kernel: String,
-        /// Blocks that would have to be resident: `blocks` times `concurrent`.
-        asked: u64,
-        /// How many of this shape the device holds, beside `room`.
-        limit: u32,
-        /// Blocks of the grid.
-        blocks: u32,
-        /// Grids that have to run together.
-        concurrent: u32,
-        /// Threads of a block.
-        threads: u32,
-        /// Shared memory of a block.
-        shared_bytes: u32,
-        /// Threads that are left room for in one multiprocessor, for copies that the grids wait for: 0 where there are none.
-        room: u32,
-    },
-
-    /// More grids that wait for each other than the device runs streams beside each other.
-    #[error(
-        "{kernel} was launched as one of {asked} grids that run at once; the device runs {limit} streams at once: \
-         set CUDA_DEVICE_MAX_CONNECTIONS above {asked} (32 is the most) before the program's first CUDA call, \
-         or put fewer ranks on this device"
-    )]
-    TooManyStreams {
-        /// The kernel.
-        kernel: String,
-        /// Streams asked for.
-        asked: u32,
-        /// How many there may be.
-        limit: u32,
-    },
+    /// A launch of a shape that does not run.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
 
     /// A group of too few or too many ranks.
     #[error("a group of {ranks} ranks was asked for; there have to be {least} to {most}")]
@@ -550,14 +373,20 @@ mod tests {
     #[test]
     fn texts_name_what_was_tried_and_what_to_do() {
         let module = || "m".to_owned();
-        let no_code = Error::NoCode {
+        let no_code = Error::from(ModuleError::NoCode {
             module: module(),
             device: "A".to_owned(),
             capability: (7, 5),
             present: vec![80, 90],
-        };
-        let too_new = Error::PtxTooNew { module: module(), ptx: (8, 6), accepted: (8, 4), driver: (12, 4) };
-        let too_many = Error::TooManyStreams { kernel: "k".to_owned(), asked: 12, limit: 8 };
+        });
+        let too_new = Error::from(ModuleError::PtxTooNew {
+            module: module(),
+            ptx: (8, 6),
+            accepted: (8, 4),
+            driver: (12, 4),
+        });
+        let too_many =
+            Error::from(LaunchError::TooManyStreams { kernel: "k".to_owned(), asked: 12, limit: 8 });
         let expected: [(&Error, ErrorKind, &[&str]); 3] = [
             (
                 &no_code,

@@ -5,7 +5,7 @@ mod support;
 use support::{cpu, filled};
 use warpwire::abi::Global;
 use warpwire::device::{Buffer, Device, DeviceKind, DeviceSelector, LaunchConfig, ModuleSource};
-use warpwire::error::ThreadLimit;
+use warpwire::error::{LaunchError, ModuleError, ThreadLimit};
 use warpwire::kernel::Kernel;
 use warpwire::{Error, ErrorKind};
 use warpwire_device::{arch, kernel, module};
@@ -124,7 +124,10 @@ fn an_unknown_kernel_is_named_with_those_that_there_are() {
 #[test]
 fn arguments_of_another_kernel_are_refused() {
     let error = cpu().load(&MODULE).unwrap().function::<OtherNumber>().unwrap_err();
-    assert!(matches!(error, Error::ArgumentMismatch { expected: 16, got: 8, .. }), "{error}");
+    assert!(
+        matches!(error, Error::Module(ModuleError::ArgumentMismatch { expected: 16, got: 8, .. })),
+        "{error}"
+    );
 }
 
 /// The error of a launch of `K` with this shape.
@@ -148,7 +151,7 @@ impl Default for NumberArgs {
 fn a_launch_of_nothing_is_refused() {
     for (blocks, threads) in [(0, 1), (1, 0), (0, 0)] {
         let error = refused::<Number>(LaunchConfig::new(blocks, threads));
-        assert!(matches!(error, Error::EmptyLaunch { .. }), "{error}");
+        assert!(matches!(error, Error::Launch(LaunchError::Empty { .. })), "{error}");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }
 }
@@ -159,7 +162,12 @@ fn too_many_threads_are_refused_with_both_numbers() {
     assert!(
         matches!(
             error,
-            Error::TooManyThreads { asked: 257, limit: 256, limited_by: ThreadLimit::Kernel, .. }
+            Error::Launch(LaunchError::TooManyThreads {
+                asked: 257,
+                limit: 256,
+                limited_by: ThreadLimit::Kernel,
+                ..
+            })
         ),
         "{error}"
     );
@@ -168,7 +176,12 @@ fn too_many_threads_are_refused_with_both_numbers() {
     assert!(
         matches!(
             error,
-            Error::TooManyThreads { asked: 1025, limit: 1024, limited_by: ThreadLimit::Device, .. }
+            Error::Launch(LaunchError::TooManyThreads {
+                asked: 1025,
+                limit: 1024,
+                limited_by: ThreadLimit::Device,
+                ..
+            })
         ),
         "{error}"
     );
@@ -178,7 +191,7 @@ fn too_many_threads_are_refused_with_both_numbers() {
 fn a_grid_that_cannot_be_numbered_is_refused() {
     for config in [LaunchConfig::new(1 << 25, 128), LaunchConfig::new(1 << 31, 1)] {
         let error = refused::<Number>(config);
-        assert!(matches!(error, Error::GridTooLarge { .. }), "{error}");
+        assert!(matches!(error, Error::Launch(LaunchError::GridTooLarge { .. })), "{error}");
         assert_eq!(error.kind(), ErrorKind::Limit);
     }
 }
@@ -186,7 +199,10 @@ fn a_grid_that_cannot_be_numbered_is_refused() {
 #[test]
 fn too_much_shared_memory_is_refused_with_both_numbers() {
     let error = refused::<Reverse>(LaunchConfig::new(1, 32).shared_bytes(227 * 1024 + 1));
-    assert!(matches!(error, Error::SharedTooLarge { asked: 232449, limit: 232448, .. }), "{error}");
+    assert!(
+        matches!(error, Error::Launch(LaunchError::SharedTooLarge { asked: 232449, limit: 232448, .. })),
+        "{error}"
+    );
 }
 
 #[test]
@@ -196,12 +212,18 @@ fn blocks_that_could_never_all_run_are_refused_with_both_numbers() {
     let limit = function.resident_blocks(1024, 0).unwrap();
     let config = LaunchConfig::new(limit + 1, 1024);
     let error = refused::<Reverse>(config.concurrent(1));
-    assert!(matches!(error, Error::TooManyBlocks { limit: l, .. } if l == limit), "{error}");
+    assert!(
+        matches!(error, Error::Launch(LaunchError::TooManyBlocks { limit: l, .. }) if l == limit),
+        "{error}"
+    );
     assert!(error.to_string().contains(&limit.to_string()), "{error}");
     assert!(error.to_string().contains(&(limit + 1).to_string()), "{error}");
     // The same where several grids have to run together.
     let error = refused::<Reverse>(LaunchConfig::new(limit / 2, 1024).concurrent(3));
-    assert!(matches!(error, Error::TooManyBlocks { asked, .. } if asked > u64::from(limit)), "{error}");
+    assert!(
+        matches!(error, Error::Launch(LaunchError::TooManyBlocks { asked, .. }) if asked > u64::from(limit)),
+        "{error}"
+    );
 }
 
 #[test]

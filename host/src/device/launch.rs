@@ -4,7 +4,7 @@ use warpwire_device::abi::LaunchLimits;
 
 use super::room::blocks_beside;
 use super::{Function, Properties};
-use crate::error::{Error, Result, ThreadLimit};
+use crate::error::{LaunchError, Result, ThreadLimit};
 
 /// A launch's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,18 +72,24 @@ impl LaunchConfig {
         let kernel = || kernel.to_owned();
         let Self { blocks, threads, shared_bytes, .. } = *self;
         if blocks == 0 || threads == 0 {
-            return Err(Error::EmptyLaunch { kernel: kernel(), blocks, threads });
+            return Err(LaunchError::Empty { kernel: kernel(), blocks, threads }.into());
         }
         let limits =
             [(limits.max_threads, ThreadLimit::Kernel), (device.max_threads_per_block, ThreadLimit::Device)];
         for (limit, limited_by) in limits {
             if threads > limit {
-                return Err(Error::TooManyThreads { kernel: kernel(), asked: threads, limit, limited_by });
+                return Err(LaunchError::TooManyThreads {
+                    kernel: kernel(),
+                    asked: threads,
+                    limit,
+                    limited_by,
+                }
+                .into());
             }
         }
         let limit = device.max_shared_bytes_per_block;
         if shared_bytes > limit {
-            return Err(Error::SharedTooLarge { kernel: kernel(), asked: shared_bytes, limit });
+            return Err(LaunchError::SharedTooLarge { kernel: kernel(), asked: shared_bytes, limit }.into());
         }
         Ok(())
     }
@@ -94,7 +100,13 @@ impl LaunchConfig {
         if blocks <= device.max_blocks && blocks.checked_mul(threads).is_some() {
             return Ok(());
         }
-        Err(Error::GridTooLarge { kernel: kernel.to_owned(), blocks, threads, max_blocks: device.max_blocks })
+        Err(LaunchError::GridTooLarge {
+            kernel: kernel.to_owned(),
+            blocks,
+            threads,
+            max_blocks: device.max_blocks,
+        }
+        .into())
     }
 
     /// The check of the queues: those of other processes are their own.
@@ -102,7 +114,7 @@ impl LaunchConfig {
         let asked = self.concurrent.saturating_sub(self.elsewhere);
         match device.max_concurrent_streams {
             Some(limit) if asked > limit => {
-                Err(Error::TooManyStreams { kernel: kernel.to_owned(), asked, limit })
+                Err(LaunchError::TooManyStreams { kernel: kernel.to_owned(), asked, limit }.into())
             }
             _ => Ok(()),
         }
@@ -117,7 +129,17 @@ impl LaunchConfig {
             return Ok(());
         }
         let kernel = kernel.to_owned();
-        Err(Error::TooManyBlocks { kernel, asked, limit, blocks, concurrent, threads, shared_bytes, room })
+        Err(LaunchError::TooManyBlocks {
+            kernel,
+            asked,
+            limit,
+            blocks,
+            concurrent,
+            threads,
+            shared_bytes,
+            room,
+        }
+        .into())
     }
 }
 
@@ -125,6 +147,7 @@ impl LaunchConfig {
 mod tests {
     use super::*;
     use crate::device::{Device, DeviceSelector};
+    use crate::error::Error;
 
     #[test]
     fn launches_of_other_processes_take_places_and_no_queues() {
@@ -133,11 +156,17 @@ mod tests {
         let config = LaunchConfig::new(2, 64);
         assert!(config.concurrent(7).check_streams("k", &properties).is_ok());
         let error = config.concurrent(8).check_streams("k", &properties).unwrap_err();
-        assert!(matches!(error, Error::TooManyStreams { asked: 8, limit: 7, .. }), "{error}");
+        assert!(
+            matches!(error, Error::Launch(LaunchError::TooManyStreams { asked: 8, limit: 7, .. })),
+            "{error}"
+        );
         assert!(config.concurrent(8).elsewhere(1).check_streams("k", &properties).is_ok());
         assert!(config.concurrent(64).elsewhere(63).check_streams("k", &properties).is_ok());
         // Their places count all the same.
         let error = config.concurrent(8).elsewhere(7).check_resident("k", 15, 0).unwrap_err();
-        assert!(matches!(error, Error::TooManyBlocks { asked: 16, limit: 15, .. }), "{error}");
+        assert!(
+            matches!(error, Error::Launch(LaunchError::TooManyBlocks { asked: 16, limit: 15, .. })),
+            "{error}"
+        );
     }
 }

@@ -210,8 +210,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// On a GPU [`Error::NoCode`], [`Error::PtxTooNew`], [`Error::InvalidPtx`] or [`Error::ModuleLoad`]. The CPU device takes
-    /// every module.
+    /// On a GPU a [`ModuleError`](crate::error::ModuleError). The CPU device takes every module.
     pub fn load(&self, source: &ModuleSource) -> Result<Module> {
         Module::load(self, source)
     }

@@ -8,7 +8,7 @@ use warpwire_device::kernel::{Kernel, KernelEntry};
 
 use super::Device;
 use super::driver::{DriverFunction, DriverModule};
-use crate::error::{Error, Result};
+use crate::error::{Error, ModuleError, Result};
 
 /// A module's code in both forms: the table that the CPU device runs, and PTX by architecture.
 #[derive(Clone, Copy)]
@@ -85,8 +85,8 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownKernel`] where the module has none of that name, [`Error::ArgumentMismatch`] where it takes another
-    /// argument block; [`Error::ModuleLoad`] where its part does not load.
+    /// [`ModuleError::UnknownKernel`] where the module has none of that name, [`ModuleError::ArgumentMismatch`] where it takes
+    /// another argument block; [`ModuleError::Load`] where its part does not load.
     pub fn function<K: Kernel>(&self) -> Result<Function<K>> {
         let driver = self.driver.function(K::NAME, size_of::<K::Args>())?;
         Ok(Function { device: self.device.clone(), driver, resident: Arc::default(), kernel: PhantomData })
@@ -131,7 +131,7 @@ impl<K> Function<K> {
     ///
     /// # Errors
     ///
-    /// [`Error::EmptyLaunch`], [`Error::TooManyThreads`] or [`Error::SharedTooLarge`] for a shape that no launch can have;
+    /// [`LaunchError`](crate::error::LaunchError) for a shape that no launch can have;
     /// [`Error::Driver`] where the query fails.
     pub fn resident_blocks(&self, threads: u32, shared_bytes: u32) -> Result<u32> {
         super::LaunchConfig::new(1, threads).shared_bytes(shared_bytes).check_block(
@@ -175,5 +175,5 @@ impl<K> fmt::Debug for Function<K> {
 /// The error of a kernel that a module does not have.
 pub(super) fn unknown_kernel<'a>(name: &str, module: &str, known: impl Iterator<Item = &'a str>) -> Error {
     let known = known.map(str::to_owned).collect();
-    Error::UnknownKernel { name: name.to_owned(), module: module.to_owned(), known }
+    Error::Module(ModuleError::UnknownKernel { name: name.to_owned(), module: module.to_owned(), known })
 }

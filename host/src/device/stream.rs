@@ -118,9 +118,8 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// Before anything is queued: [`Error::ForeignObject`] for a function of another device; for a shape that cannot run
-    /// [`Error::EmptyLaunch`], [`Error::TooManyThreads`], [`Error::GridTooLarge`], [`Error::SharedTooLarge`],
-    /// [`Error::TooManyBlocks`] or [`Error::TooManyStreams`]. What goes wrong later comes from [`Stream::synchronize`].
+    /// Before anything is queued: [`Error::ForeignObject`] for a function of another device; for a shape that cannot run a
+    /// [`LaunchError`](crate::error::LaunchError). What goes wrong later comes from [`Stream::synchronize`].
     ///
     /// # Safety
     ///

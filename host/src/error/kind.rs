@@ -47,37 +47,25 @@ impl Error {
             | Self::SizeOverflow { .. }
             | Self::OutOfRange { .. }
             | Self::OutsideMemory { .. }
-            | Self::ArgumentMismatch { .. }
-            | Self::ArgumentAlignment { .. }
-            | Self::EmptyLaunch { .. }
             | Self::RankCount { .. }
             | Self::TooManyElements { .. }
             | Self::Misaligned { .. }
             | Self::Overlap { .. }
             | Self::ForeignObject { .. } => ErrorKind::InvalidArgument,
-            Self::NoSuchRank { .. } | Self::NoSuchDevice { .. } | Self::UnknownKernel { .. } => {
-                ErrorKind::NotFound
-            }
-            Self::NoPeerAccess | Self::NoSuchMemory { .. } | Self::NoCode { .. } | Self::PtxTooNew { .. } => {
-                ErrorKind::Unsupported
-            }
+            Self::NoSuchRank { .. } | Self::NoSuchDevice { .. } => ErrorKind::NotFound,
+            Self::NoPeerAccess | Self::NoSuchMemory { .. } => ErrorKind::Unsupported,
             Self::CudaDisabled | Self::Unavailable { .. } => ErrorKind::Unavailable,
             Self::OutOfMemory { .. } => ErrorKind::OutOfMemory,
-            Self::TooManyThreads { .. }
-            | Self::GridTooLarge { .. }
-            | Self::SharedTooLarge { .. }
-            | Self::TooManyBlocks { .. }
-            | Self::TooManyStreams { .. } => ErrorKind::Limit,
             Self::WaitFailed { outcome: WaitError::Timeout, .. } => ErrorKind::Timeout,
             Self::WaitFailed { outcome: WaitError::Aborted, .. } => ErrorKind::Aborted,
             Self::Memory(error) => error.kind(),
+            Self::Module(error) => error.kind(),
+            Self::Launch(error) => error.kind(),
             Self::CaptureActive { .. }
             | Self::NotCapturing
             | Self::StreamBusy { .. }
             | Self::RankBusy { .. } => ErrorKind::State,
-            Self::Driver { .. } | Self::System { .. } | Self::InvalidPtx { .. } | Self::ModuleLoad { .. } => {
-                ErrorKind::Driver
-            }
+            Self::Driver { .. } | Self::System { .. } => ErrorKind::Driver,
             Self::Bootstrap(error) => error.kind(),
             Self::Connection(error) => error.kind(),
             Self::Verbs(error) => error.kind(),

@@ -12,7 +12,7 @@ use warpwire::bootstrap::Tag;
 use warpwire::communicator::Communicator;
 use warpwire::connection::EndpointConfig;
 use warpwire::device::{LaunchConfig, builtin_module};
-use warpwire::error::CommunicatorError;
+use warpwire::error::{CommunicatorError, LaunchError};
 use warpwire::memory::Transports;
 use warpwire::{Error, ErrorKind};
 use warpwire_kernels::ping_pong::{SemaphorePingPong, SemaphorePingPongArgs};
@@ -191,7 +191,7 @@ fn ranks_that_share_a_device_are_counted() {
         // SAFETY: it is refused.
         let error = unsafe { stream.launch(&function, config, args) }.unwrap_err();
         assert!(
-            matches!(error, Error::TooManyBlocks { concurrent: 3, limit, .. } if limit == held),
+            matches!(error, Error::Launch(LaunchError::TooManyBlocks { concurrent: 3, limit, .. }) if limit == held),
             "{error}"
         );
         communicator.barrier().unwrap();

@@ -2,6 +2,7 @@
 
 use warpwire::abi::Rank;
 use warpwire::device::{Device, LaunchConfig, Stream, builtin_module};
+use warpwire::error::{LaunchError, ModuleError};
 use warpwire::kernel::Kernel;
 use warpwire::{Error, ErrorKind};
 use warpwire_device::kernel;
@@ -62,7 +63,7 @@ pub fn one_block_too_many(device: &Device) {
             assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
             let text = error.to_string();
             match error {
-                Error::TooManyBlocks { asked, limit: stated, .. } => {
+                Error::Launch(LaunchError::TooManyBlocks { asked, limit: stated, .. }) => {
                     assert_eq!((asked, stated), (u64::from(blocks) * u64::from(grids), limit));
                     assert!(text.contains(&limit.to_string()) && text.contains(&asked.to_string()), "{text}");
                 }
@@ -90,16 +91,25 @@ pub fn shapes_that_cannot_run(device: &Device) {
     // SAFETY: refused, as is checked; nothing runs.
     let refused = |config| unsafe { stream.launch(&kernel, config, args) }.unwrap_err();
     let shared = device.properties().max_shared_bytes_per_block;
-    assert!(matches!(refused(LaunchConfig::new(1, 0)), Error::EmptyLaunch { threads: 0, .. }));
-    assert!(matches!(refused(LaunchConfig::new(0, 32)), Error::EmptyLaunch { blocks: 0, .. }));
+    assert!(matches!(refused(LaunchConfig::new(1, 0)), Error::Launch(LaunchError::Empty { threads: 0, .. })));
+    assert!(matches!(refused(LaunchConfig::new(0, 32)), Error::Launch(LaunchError::Empty { blocks: 0, .. })));
     assert!(matches!(
         refused(LaunchConfig::new(1, 1025)),
-        Error::TooManyThreads { asked: 1025, limit: 1024, .. }
+        Error::Launch(LaunchError::TooManyThreads { asked: 1025, limit: 1024, .. })
     ));
-    assert!(matches!(refused(LaunchConfig::new(1, u32::MAX)), Error::TooManyThreads { .. }));
-    assert!(matches!(refused(LaunchConfig::new(u32::MAX, 1024)), Error::GridTooLarge { .. }));
+    assert!(matches!(
+        refused(LaunchConfig::new(1, u32::MAX)),
+        Error::Launch(LaunchError::TooManyThreads { .. })
+    ));
+    assert!(matches!(
+        refused(LaunchConfig::new(u32::MAX, 1024)),
+        Error::Launch(LaunchError::GridTooLarge { .. })
+    ));
     let too_large = refused(LaunchConfig::new(1, 32).shared_bytes(shared + 1));
-    assert!(matches!(too_large, Error::SharedTooLarge { limit, .. } if limit == shared), "{too_large}");
+    assert!(
+        matches!(too_large, Error::Launch(LaunchError::SharedTooLarge { limit, .. }) if limit == shared),
+        "{too_large}"
+    );
     assert!(too_large.to_string().contains(&shared.to_string()), "{too_large}");
     stream.synchronize().unwrap();
 }
@@ -114,7 +124,7 @@ pub fn kernels_that_are_not_there(device: &Device) {
 
     let impostor = module.function::<Impostor>().unwrap_err();
     assert!(
-        matches!(impostor, Error::ArgumentMismatch { expected, got, .. }
+        matches!(impostor, Error::Module(ModuleError::ArgumentMismatch { expected, got, .. })
             if (expected, got) == (size_of::<TransferArgs>(), size_of::<OtherArgs>())),
         "{impostor}"
     );

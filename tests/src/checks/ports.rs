@@ -10,6 +10,7 @@ use warpwire::bootstrap::{LocalBootstrap, Tag};
 use warpwire::communicator::Communicator;
 use warpwire::connection::EndpointConfig;
 use warpwire::device::{Device, DeviceKind, LaunchConfig};
+use warpwire::error::LaunchError;
 use warpwire::memory::Transports;
 use warpwire_kernels::port::{PortCall, PortRequests};
 
@@ -115,7 +116,7 @@ pub fn writes_come_beside_a_full_grid(device: &Device) {
         let blocks = match device.properties().kind {
             DeviceKind::Cpu => 2,
             _ => match launch(kernel.resident_blocks(THREADS, 0).unwrap()).unwrap_err() {
-                Error::TooManyBlocks { limit, room, .. } if room > 0 => limit,
+                Error::Launch(LaunchError::TooManyBlocks { limit, room, .. }) if room > 0 => limit,
                 other => panic!("{other}"),
             },
         };

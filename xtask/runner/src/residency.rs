@@ -20,6 +20,7 @@ use warpwire::communicator::Communicator;
 use warpwire::device::{
     Buffer, Device, DeviceKind, DeviceSelector, Function, LaunchConfig, Stream, builtin_module,
 };
+use warpwire::error::LaunchError;
 use warpwire_kernels::barrier::{BarrierRounds, BarrierRoundsArgs};
 
 use crate::launch::{Control, Devices, Launch, Placement};
@@ -108,7 +109,7 @@ impl ResidencyRank {
         };
         let refused = refusal.downcast_ref::<Error>();
         ensure!(
-            matches!(refused, Some(Error::TooManyBlocks { asked, limit: of, .. })
+            matches!(refused, Some(Error::Launch(LaunchError::TooManyBlocks { asked, limit: of, .. }))
                 if *asked == u64::from(ran + 1) * u64::from(sharing) && *of == limit),
             "one block more failed otherwise: {refusal:#}"
         );

@@ -41,7 +41,7 @@ use super::module::unknown_kernel;
 use super::{
     AddressRange, DeviceKind, DeviceUuid, HandleKinds, MemoryInfo, MemoryKind, ModuleSource, Properties,
 };
-use crate::error::{Error, HandleKind, Result};
+use crate::error::{Error, HandleKind, ModuleError, Result};
 use aligned::Aligned;
 use capacity::Capacity;
 use memory::Memory;
@@ -235,15 +235,18 @@ impl DriverModule for CpuModule {
         };
         if entry.args_size != args_size {
             let kernel = name.to_owned();
-            return Err(Error::ArgumentMismatch { kernel, expected: entry.args_size, got: args_size });
+            return Err(
+                ModuleError::ArgumentMismatch { kernel, expected: entry.args_size, got: args_size }.into()
+            );
         }
         if entry.args_align > Aligned::ALIGNMENT {
             let kernel = name.to_owned();
-            return Err(Error::ArgumentAlignment {
+            return Err(ModuleError::ArgumentAlignment {
                 kernel,
                 asked: entry.args_align,
                 limit: Aligned::ALIGNMENT,
-            });
+            }
+            .into());
         }
         Ok(Arc::new(CpuFunction { entry: *entry, capacity: self.capacity }))
     }

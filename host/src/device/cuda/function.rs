@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::ptx::EntryShape;
 use super::sys::call;
 use crate::device::driver::DriverFunction;
-use crate::error::{Error, Result};
+use crate::error::{LaunchError, ModuleError, Result};
 
 /// A function of a module.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl CudaFunction {
             return Ok(());
         }
         let (kernel, expected, got) = (self.name.clone(), self.args_size, args.len());
-        Err(Error::ArgumentMismatch { kernel, expected, got })
+        Err(ModuleError::ArgumentMismatch { kernel, expected, got }.into())
     }
 
     /// Refuses a block that wants more shared memory than the function's own leaves.
@@ -88,11 +88,12 @@ impl CudaFunction {
         if shared_bytes <= self.max_dynamic_shared {
             return Ok(());
         }
-        Err(Error::SharedTooLarge {
+        Err(LaunchError::SharedTooLarge {
             kernel: self.name.clone(),
             asked: shared_bytes,
             limit: self.max_dynamic_shared,
-        })
+        }
+        .into())
     }
 }
 

@@ -14,7 +14,7 @@ use super::sys::call;
 use crate::device::ModuleSource;
 use crate::device::driver::{DriverFunction, DriverModule};
 use crate::device::module::unknown_kernel;
-use crate::error::{Error, Result};
+use crate::error::{Error, ModuleError, Result};
 
 /// Room for each of the two logs of the driver's compiler.
 const LOG_BYTES: usize = 16 << 10;
@@ -98,10 +98,12 @@ impl CudaModule {
 
     /// Has the driver compile a text for the GPU of the current context, which is the module's.
     fn compile(&self, _current: &Current<'_>, text: &str) -> Result<CUmodule> {
-        let image = CString::new(text).map_err(|error| Error::InvalidPtx {
-            module: self.name.to_owned(),
-            architecture: self.architecture,
-            reason: error.to_string(),
+        let image = CString::new(text).map_err(|error| {
+            Error::Module(ModuleError::InvalidPtx {
+                module: self.name.to_owned(),
+                architecture: self.architecture,
+                reason: error.to_string(),
+            })
         })?;
         let (mut info, mut errors) = (vec![0u8; LOG_BYTES], vec![0u8; LOG_BYTES]);
         let mut options = [
@@ -126,15 +128,17 @@ impl CudaModule {
                 values.as_mut_ptr()
             ))
         };
-        loaded.map_err(|failure| Error::ModuleLoad {
-            module: self.name.to_owned(),
-            architecture: self.architecture,
-            log: match (log_text(&errors), log_text(&info)) {
-                (errors, info) if errors.is_empty() && info.is_empty() => "it is empty".to_owned(),
-                (errors, info) if errors.is_empty() => info,
-                (errors, _) => errors,
-            },
-            source: Box::new(failure.during("compile the PTX")),
+        loaded.map_err(|failure| {
+            Error::Module(ModuleError::Load {
+                module: self.name.to_owned(),
+                architecture: self.architecture,
+                log: match (log_text(&errors), log_text(&info)) {
+                    (errors, info) if errors.is_empty() && info.is_empty() => "it is empty".to_owned(),
+                    (errors, info) if errors.is_empty() => info,
+                    (errors, _) => errors,
+                },
+                source: Box::new(failure.during("compile the PTX")),
+            })
         })?;
         let notes = log_text(&info);
         if !notes.is_empty() {
@@ -153,7 +157,9 @@ impl DriverModule for CudaModule {
         };
         let expected = part.shapes[at].args_size;
         if expected != args_size {
-            return Err(Error::ArgumentMismatch { kernel: name.to_owned(), expected, got: args_size });
+            return Err(
+                ModuleError::ArgumentMismatch { kernel: name.to_owned(), expected, got: args_size }.into()
+            );
         }
         let kernel = Arc::clone(&self.kernels(part)?[at]);
         Ok(kernel)

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use warpwire_build::ptx::{Entry, Header, Module, Target, Version};
 use warpwire_device::abi::LaunchLimits;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ModuleError, Result};
 
 /// A CUDA version, as the driver gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,23 +126,27 @@ pub(super) fn choose(module: &str, texts: &[(u32, &'static str)], gpu: Gpu<'_>) 
     }
     let oldest = candidates.iter().map(|(header, _)| header.version).min();
     Err(match oldest.zip(accepted) {
-        Some((ptx, newest)) => Error::PtxTooNew {
+        Some((ptx, newest)) => Error::Module(ModuleError::PtxTooNew {
             module: module.to_owned(),
             ptx: (ptx.major, ptx.minor),
             accepted: (newest.major, newest.minor),
             driver: (gpu.cuda.major, gpu.cuda.minor),
-        },
+        }),
         None => {
             let mut present: Vec<u32> = texts.iter().map(|&(architecture, _)| architecture).collect();
             present.dedup();
             let (module, device) = (module.to_owned(), gpu.name.to_owned());
-            Error::NoCode { module, device, capability: gpu.capability, present }
+            Error::Module(ModuleError::NoCode { module, device, capability: gpu.capability, present })
         }
     })
 }
 
 fn broken(module: &str, architecture: u32, reason: impl ToString) -> Error {
-    Error::InvalidPtx { module: module.to_owned(), architecture, reason: reason.to_string() }
+    Error::Module(ModuleError::InvalidPtx {
+        module: module.to_owned(),
+        architecture,
+        reason: reason.to_string(),
+    })
 }
 
 /// What the host has to know of an entry.
@@ -262,7 +266,10 @@ mod tests {
         for part in ["a GPU", "7.5", "sm_80, sm_90, sm_100"] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
-        assert!(matches!(choose("m", &[], gpu((9, 0), 13000)), Err(Error::NoCode { .. })));
+        assert!(matches!(
+            choose("m", &[], gpu((9, 0), 13000)),
+            Err(Error::Module(ModuleError::NoCode { .. }))
+        ));
     }
 
     #[test]
@@ -279,7 +286,7 @@ mod tests {
     fn text_that_is_not_what_it_is_said_to_be_is_refused() {
         for texts in [[(90, "no PTX")], [(90, "")], [(90, SM_80)], [(80, SM_90)]] {
             let error = choose("m", &texts, gpu((9, 0), 13000)).expect_err("a broken text");
-            assert!(matches!(error, Error::InvalidPtx { .. }), "{error}");
+            assert!(matches!(error, Error::Module(ModuleError::InvalidPtx { .. })), "{error}");
         }
     }
 

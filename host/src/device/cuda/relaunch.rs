@@ -15,7 +15,7 @@ use super::stream::CudaStream;
 use super::sys::call;
 use crate::device::LaunchConfig;
 use crate::device::driver::{DriverFunction, DriverRelaunch, DriverStream};
-use crate::error::{Error, Result};
+use crate::error::{Error, ModuleError, Result};
 
 /// The graph. Its launches do not overlap: each begins when the one before has ended, whatever their streams.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl DriverRelaunch for CudaRelaunch {
             .ok_or(Error::ForeignObject { what: "kernel" })?;
         if args.len() != self.args_size {
             let (kernel, expected, got) = (self.name.clone(), self.args_size, args.len());
-            return Err(Error::ArgumentMismatch { kernel, expected, got });
+            return Err(ModuleError::ArgumentMismatch { kernel, expected, got }.into());
         }
         let _current = self.context.enter()?;
         // The driver reads `args_size` bytes through it before it returns.

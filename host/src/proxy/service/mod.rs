@@ -87,7 +87,7 @@ impl ProxyService {
     /// Where the peer shares this rank's GPU, copies between the two are made by threads of the GPU, and a kernel that fills it
     /// would wait for ever for one. So as long as the service, launches that wait
     /// ([`LaunchConfig::concurrent`](crate::device::LaunchConfig#structfield.concurrent)) are refused where they leave no room for
-    /// such a copy: [`Error::TooManyBlocks`](crate::Error::TooManyBlocks).
+    /// such a copy: [`LaunchError::TooManyBlocks`](crate::error::LaunchError).
     ///
     /// # Errors
     ///

@@ -11,6 +11,7 @@ use anyhow::Context;
 use warpwire::Error;
 use warpwire::abi::LaunchLimits;
 use warpwire::device::{Device, Function, LaunchConfig, Module, ModuleSource, Stream};
+use warpwire::error::ModuleError;
 use warpwire::kernel::Kernel;
 use warpwire_build::ptx::Header;
 use warpwire_device::arch::Params;
@@ -146,7 +147,10 @@ pub fn load(device: &Device, name: &'static str, path: &Path) -> anyhow::Result<
     let text: &'static str = text.leak();
     let ptx = vec![(header.target.number, text)].leak();
     match device.load(&ModuleSource { name, kernels: &[], ptx }) {
-        Err(error @ (Error::NoCode { .. } | Error::PtxTooNew { .. })) => {
+        Err(
+            error
+            @ (Error::Module(ModuleError::NoCode { .. }) | Error::Module(ModuleError::PtxTooNew { .. })),
+        ) => {
             println!("no columns for {shown}: {error}");
             Ok(None)
         }
@@ -158,7 +162,7 @@ pub fn load(device: &Device, name: &'static str, path: &Path) -> anyhow::Result<
 pub fn find<K: Kernel>(module: &Module) -> warpwire::Result<Option<Function<K>>> {
     match module.function::<K>() {
         Ok(function) => Ok(Some(function)),
-        Err(Error::UnknownKernel { .. }) => Ok(None),
+        Err(Error::Module(ModuleError::UnknownKernel { .. })) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -7,7 +7,7 @@ use super::link::LocalLink;
 use super::rig::{LONG, Rig};
 use crate::connection::Transport;
 use crate::device::{Device, Function, LaunchConfig};
-use crate::error::{Error, Result};
+use crate::error::{Error, LaunchError, Result};
 
 /// Threads that the copies need.
 const ROOM: u32 = 512;
@@ -53,7 +53,7 @@ fn a_launch_that_waits_leaves_room_for_copies() {
     let refused = launch(&device, &function, base, most).unwrap_err();
     assert!(refused.to_string().contains("beside the 512 threads that copies through ports"), "{refused}");
     let limit = match refused {
-        Error::TooManyBlocks { room: ROOM, limit, .. } => limit,
+        Error::Launch(LaunchError::TooManyBlocks { room: ROOM, limit, .. }) => limit,
         other => panic!("{other}"),
     };
     assert!(0 < limit && limit < most, "{limit} of {most}");
