@@ -9,7 +9,16 @@
 //!
 //! Slots and tail lie in the host's memory: a push is one posted write over the bus, and the host polls its own cache.
 //! Head and the cached tail lie in the device's: a push reads nothing over the bus as long as the cached tail shows room.
-//! The producer that finds none asks the tail itself and leaves what it saw in the cache.
+//!
+//! # One asks, the others look on
+//!
+//! Loads of one line over the bus go one after the other, however many threads there are (an H200 does a million of them a
+//! second): were each thread that waits to ask the tail, each would wait for all. So whoever finds that the cached tail does not
+//! do claims the question, by a word of the device's next to the cache; it asks, leaves what it saw in the cache, and gives the
+//! question back when its own wait is over. The others look at the cache meanwhile. A lane that asks does so together with the
+//! lanes of its warp that wait with it: that is still one load, and none of them is held up by another way through the code.
+//!
+//! The claim only saves loads, and orders nothing: were two to ask at once, the tail would be asked twice.
 //!
 //! # Ordering
 //!
@@ -20,7 +29,10 @@
 //!
 //! The same fence makes a slot's stores come in the order of their laps. A push reads the cached tail before it, and whoever
 //! wrote the cache had acquired the tail and then released the cache, so the consumer's loads of the slot, and through them the
-//! store of the lap before, are ordered before the push's store. The position is on its way while the fence waits.
+//! store of the lap before, are ordered before the push's store. Who has waited for room has acquired the cache or the tail
+//! behind the fence, which does the same. The position is on its way while the fence waits.
+//!
+//! A plain release store would publish as well, but not order the laps, and its fence could not begin before the position is known.
 //!
 //! # A push that fails
 //!
@@ -47,6 +59,8 @@ pub struct Producer<W, P> {
     head: W,
     tail: W,
     tail_cache: W,
+    /// Not 0: a thread has claimed the question for the tail.
+    asking: W,
     capacity: u64,
     site: WaitSite,
 }
@@ -64,23 +78,25 @@ impl DeviceProducer {
     #[inline(always)]
     pub unsafe fn new(handle: FifoHandle) -> Self {
         let site = WaitSite { kind: WaitKind::Fifo, peer: handle.rank, channel: handle.id };
-        // SAFETY: the caller's contract.
+        let words = [handle.head, handle.tail, handle.tail_cache, handle.tail_cache.add(1)];
+        // SAFETY: the caller's contract; `tail_cache` is two words.
         unsafe {
-            Self::over(
-                Mapped::new(handle.slots),
-                [Mapped::new(handle.head), Mapped::new(handle.tail), Mapped::new(handle.tail_cache)],
-                handle.capacity,
-                site,
-            )
+            Self::over(Mapped::new(handle.slots), words.map(|word| Mapped::new(word)), handle.capacity, site)
         }
     }
 }
 
 impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
-    /// The half over these slots, `capacity` of them, a power of two, and these words: head, tail, cached tail.
+    /// The half over these slots, `capacity` of them, a power of two, and these words: head, tail, cached tail, and whether it is
+    /// being asked for (0 at first).
     #[inline(always)]
-    pub const fn over(slots: P, [head, tail, tail_cache]: [W; 3], capacity: u64, site: WaitSite) -> Self {
-        Self { slots, head, tail, tail_cache, capacity, site }
+    pub const fn over(
+        slots: P,
+        [head, tail, tail_cache, asking]: [W; 4],
+        capacity: u64,
+        site: WaitSite,
+    ) -> Self {
+        Self { slots, head, tail, tail_cache, asking, capacity, site }
     }
 
     /// Pushes a trigger, and publishes the calling thread's writes before it to the consumer. Called by a thread, any number of
@@ -129,9 +145,8 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
     #[inline(always)]
     fn reserve(&self, count: u64) -> (u64, u64) {
         let cached = self.tail_cache.load::<Relaxed, Gpu>();
-        let position = self.head.fetch_add::<Relaxed, Gpu>(count);
-        // Releases what the thread wrote before, and acquires what the cached tail stands for: see the module.
-        W::fence::<AcqRel, Sys>();
+        // The fence releases what the thread wrote before, and acquires what the cached tail stands for: see the module.
+        let position = self.head.fetch_add_fence::<Relaxed, Gpu, AcqRel, Sys>(count);
         (cached, position)
     }
 
@@ -147,29 +162,27 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
         // The tail that says that the slot's trigger of the lap before has been taken.
         let room = position.wrapping_add(1).wrapping_sub(self.capacity);
         if !reached(cached, room) {
-            let (tail, cache) = (self.tail, self.tail_cache);
-            let load = || tail.load::<Acquire, Sys>();
-            let seen = spin::wait_for::<1, _, _, _>(
-                patience,
-                self.site,
-                room,
-                load,
-                |seen| reached(seen, room).then_some(seen),
-                |seen| seen,
-            )?;
-            // An older value that another thread stores later only makes somebody look again.
-            cache.store::<Release, Gpu>(seen);
+            self.wait_for_tail(room, cached, patience)?;
         }
         let (mark, [low, high]) = (mark(position, self.capacity), trigger.words());
         self.slots.store::<Relaxed, Sys>(position & (self.capacity - 1), [low | mark, high | mark]);
         Ok(())
     }
 
-    /// Whether the consumer has taken the trigger at `position`; what it did before is then visible to the calling thread.
-    /// Called by a thread.
+    /// Whether the consumer has taken the trigger at `position`, as far as is known here; what it did before is then visible to
+    /// the calling thread. Called by a thread. A call that comes while another thread asks says what was known before; the next
+    /// but one knows more.
     #[inline(always)]
     pub fn poll(&self, position: Position) -> bool {
-        reached(self.tail.load::<Acquire, Sys>(), position.behind())
+        let behind = position.behind();
+        let known = self.tail_cache.load::<Acquire, Gpu>();
+        if reached(known, behind) {
+            return true;
+        }
+        let mut inquiry = self.inquiry(known);
+        let seen = inquiry.look(behind);
+        inquiry.end();
+        reached(seen, behind)
     }
 
     /// Waits until the consumer has taken the trigger at `position`; what it did before is then visible to the calling thread.
@@ -180,10 +193,78 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
     /// [`WaitError`], with a report on the board; nothing is lost by it.
     #[inline(always)]
     pub fn sync(&self, position: Position, patience: impl Patience) -> Result<(), WaitError> {
-        let tail = self.tail;
-        let (load, behind) = (|| tail.load::<Acquire, Sys>(), position.behind());
-        let ready = |seen| reached(seen, behind).then_some(());
-        spin::wait_for::<1, _, _, _>(patience, self.site, behind, load, ready, |seen| seen)
+        let behind = position.behind();
+        // Also where the trigger has just been pushed: a question that leaves right behind it comes to the tail before the
+        // consumer has moved that.
+        let known = self.tail_cache.load::<Acquire, Gpu>();
+        if reached(known, behind) { Ok(()) } else { self.wait_for_tail(behind, known, patience) }
+    }
+
+    /// Waits until the tail has come to `expected`, which the cache had not when it held `known`; what the consumer did before
+    /// is then visible to the calling thread. Called by a thread.
+    #[inline(always)]
+    fn wait_for_tail(&self, expected: u64, known: u64, patience: impl Patience) -> Result<(), WaitError> {
+        let mut inquiry = self.inquiry(known);
+        let ready = |seen| reached(seen, expected).then_some(());
+        let look = || inquiry.look(expected);
+        let outcome = spin::wait_for::<1, _, _, _>(patience, self.site, expected, look, ready, |seen| seen);
+        inquiry.end();
+        outcome
+    }
+
+    #[inline(always)]
+    fn inquiry(&self, known: u64) -> Inquiry<W> {
+        let &Self { tail, tail_cache, asking, .. } = self;
+        Inquiry { tail, tail_cache, asking, known, looked: false, claimed: false }
+    }
+}
+
+/// A thread's look-out for the tail.
+struct Inquiry<W> {
+    tail: W,
+    tail_cache: W,
+    asking: W,
+    /// The last tail seen.
+    known: u64,
+    /// Whether there was a look: the first has a value from the cache already.
+    looked: bool,
+    /// Whether the question is this thread's.
+    claimed: bool,
+}
+
+impl<W: Word<Value = u64>> Inquiry<W> {
+    /// A newer tail, acquired, or the last. Called by a thread.
+    #[inline(always)]
+    fn look(&mut self, expected: u64) -> u64 {
+        let lanes = arch::lanes_here();
+        if !self.claimed {
+            let mut free = true;
+            if self.looked {
+                free = self.asking.load::<Relaxed, Gpu>() == 0;
+                self.known = self.tail_cache.load::<Acquire, Gpu>();
+            }
+            self.looked = true;
+            if free && !reached(self.known, expected) {
+                self.claimed = self.asking.fetch_add::<Relaxed, Gpu>(1) == 0;
+            }
+        }
+        if arch::any_of(lanes, self.claimed) {
+            let seen = self.tail.load::<Acquire, Sys>();
+            if seen != self.known {
+                // An older value that another thread stores later only makes somebody look again.
+                self.tail_cache.store::<Release, Gpu>(seen);
+                self.known = seen;
+            }
+        }
+        self.known
+    }
+
+    /// Gives the question back.
+    #[inline(always)]
+    fn end(self) {
+        if self.claimed {
+            self.asking.store::<Relaxed, Gpu>(0);
+        }
     }
 }
 

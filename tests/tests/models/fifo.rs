@@ -16,7 +16,7 @@ fn halves(capacity: usize, start: u64) -> (Producer<Token, LoomPairs>, Consumer<
     // What the lap before has left: the other mark.
     let stale = if start & capacity as u64 == 0 { 0 } else { Trigger::MARK };
     let slots = LoomPairs::new(capacity, stale);
-    let words = [Token::new(start), Token::new(start), Token::new(start)];
+    let words = [Token::new(start), Token::new(start), Token::new(start), Token::new(0)];
     (Producer::over(slots, words, capacity as u64, SITE), Consumer::over(slots, words[1], capacity as u64))
 }
 
@@ -194,7 +194,7 @@ fn a_sync_sees_what_the_consumer_did() {
 #[test]
 fn a_consumer_that_stops_leaves_the_rest_to_the_next() {
     check(|| {
-        let (slots, words) = (LoomPairs::new(1, 0), [Token::new(0), Token::new(0), Token::new(0)]);
+        let (slots, words) = (LoomPairs::new(1, 0), [0; 4].map(Token::new));
         let producer = Producer::over(slots, words, 1, SITE);
         let mut consumer = Consumer::over(slots, words[1], 1);
         let pusher = thread::spawn(move || {
@@ -267,7 +267,7 @@ impl Pairs for OneMark {
 #[should_panic(expected = "Causality violation")]
 fn a_relaxed_push_publishes_nothing() {
     check(|| {
-        let (slots, words) = (LoomPairs::new(1, 0), [0; 3].map(|zero| Weakened(Token::new(zero))));
+        let (slots, words) = (LoomPairs::new(1, 0), [0; 4].map(|zero| Weakened(Token::new(zero))));
         let (producer, consumer) =
             (Producer::over(slots, words, 1, SITE), Consumer::over(slots, words[1], 1));
         let payload = Payload::new();
@@ -284,7 +284,7 @@ fn a_relaxed_push_publishes_nothing() {
 #[should_panic(expected = "Causality violation")]
 fn a_relaxed_tail_publishes_nothing() {
     check(|| {
-        let words = [0; 3].map(|zero| Weakened(Token::new(zero)));
+        let words = [0; 4].map(|zero| Weakened(Token::new(zero)));
         let slots = LoomPairs::new(1, 0);
         let (producer, mut consumer) =
             (Producer::over(slots, words, 1, SITE), Consumer::over(slots, words[1], 1));
@@ -304,7 +304,7 @@ fn a_relaxed_tail_publishes_nothing() {
 #[should_panic(expected = "half a trigger")]
 fn one_mark_for_both_words_takes_half_a_trigger() {
     check(|| {
-        let (slots, words) = (OneMark(LoomPairs::new(1, 0)), [Token::new(0), Token::new(0), Token::new(0)]);
+        let (slots, words) = (OneMark(LoomPairs::new(1, 0)), [0; 4].map(Token::new));
         let (producer, consumer) =
             (Producer::over(slots, words, 1, SITE), Consumer::over(slots, words[1], 1));
         thread::spawn(move || producer.push(trigger(5, 5), Endless).unwrap());
