@@ -170,8 +170,8 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
     }
 
     /// Whether the consumer has taken the trigger at `position`, as far as is known here; what it did before is then visible to
-    /// the calling thread. Called by a thread. A call that comes while another thread asks says what was known before; the next
-    /// but one knows more.
+    /// the calling thread. Called by a thread. While another thread asks for the tail it says what is known without, so a call
+    /// later may say yes where this one could have.
     #[inline(always)]
     pub fn poll(&self, position: Position) -> bool {
         let behind = position.behind();
