@@ -227,7 +227,6 @@ fn a_wait_polls_with_one_load_a_look() {
             ("probe_ll8_read", "ld.volatile.global.b64"),
             ("probe_ll16_read", "ld.volatile.global.v2.b64"),
             ("probe_barrier", "ld.acquire.gpu.global.u32"),
-            ("probe_fifo_sync", "ld.acquire.sys.global.u64"),
         ] {
             let flow = probes.flow(entry);
             let context = format!("{entry} for {}", probes.arch);
@@ -273,16 +272,34 @@ fn a_push_is_one_store_behind_one_fence() {
             assert_eq!(found.len(), 1, "{opcode} {context}");
             found[0]
         };
-        let cached = one("ld.relaxed.gpu.global.u64");
-        let ticket = one("atom.relaxed.gpu.global.add.u64");
         let fence = one("fence.acq_rel.sys");
+        // Those of the wait for room, which claims the question, stand behind.
+        let before = |opcode: &str| flow.opcode(opcode).into_iter().filter(|&index| index < fence).count();
+        assert_eq!(before("ld.relaxed.gpu.global.u64"), 1, "the cached tail {context}");
+        assert_eq!(before("atom.relaxed.gpu.global.add.u64"), 1, "the position {context}");
         let slot = one("st.relaxed.sys.global.v2.u64");
-        assert!(cached < fence && ticket < fence, "{context}");
         assert!(flow.always_after(slot, &[fence]), "the slot can be written without the fence {context}");
-        // A full ring's wait acquires the tail, and releases what it saw to the cache.
-        let turns = flow.opcode("ld.acquire.sys.global.u64");
-        assert!(!turns.is_empty() && turns.iter().all(|&look| flow.turn(look).is_some()), "{context}");
-        assert!(!flow.opcode("st.release.gpu.global.u64").is_empty(), "{context}");
+    });
+}
+
+/// Who waits for a FIFO's consumer loads the tail, which lies behind the bus, only where a lane has claimed the question, acquires it,
+/// and releases what it saw to the cache. The others acquire that.
+#[test]
+fn a_fifos_tail_is_asked_for_behind_a_claim() {
+    each("a_fifos_tail_is_asked_for_behind_a_claim", |probes| {
+        for entry in ["probe_fifo_push", "probe_fifo_sync"] {
+            let (flow, context) = (probes.flow(entry), format!("{entry} for {}", probes.arch));
+            let (claims, questions) =
+                (flow.opcode("vote.sync.any.pred"), flow.opcode("ld.acquire.sys.global.u64"));
+            assert!(!questions.is_empty(), "{context}");
+            for &question in &questions {
+                assert!(flow.turn(question).is_some(), "{context}: asked only once");
+                assert!(flow.always_after(question, &claims), "{context}: asked without a claim");
+            }
+            for opcode in ["st.release.gpu.global.u64", "ld.acquire.gpu.global.u64"] {
+                assert!(!flow.opcode(opcode).is_empty(), "{context}: no {opcode}");
+            }
+        }
     });
 }
 
