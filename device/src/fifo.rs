@@ -14,11 +14,12 @@
 //!
 //! Loads of one line over the bus go one after the other, however many threads there are (an H200 does a million of them a
 //! second): were each thread that waits to ask the tail, each would wait for all. So whoever finds that the cached tail does not
-//! do claims the question, by a word of the device's next to the cache; it asks, leaves what it saw in the cache, and gives the
-//! question back when its own wait is over. The others look at the cache meanwhile. A lane that asks does so together with the
-//! lanes of its warp that wait with it: that is still one load, and none of them is held up by another way through the code.
+//! do claims the question, by a word of the device's next to the cache; it asks once, leaves what it saw in the cache, and gives
+//! the question back. The others look at the cache meanwhile. A lane that asks does so together with the lanes of its warp that
+//! wait with it: that is still one load, and none of them is held up by another way through the code.
 //!
-//! The claim only saves loads, and orders nothing: were two to ask at once, the tail would be asked twice.
+//! The claim only saves loads, and orders nothing: were two to ask at once, the tail would be asked twice. It is never held from
+//! one look to the next, so whoever gives up, or stands still, keeps nobody from asking.
 //!
 //! # Ordering
 //!
@@ -176,13 +177,7 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
     pub fn poll(&self, position: Position) -> bool {
         let behind = position.behind();
         let known = self.tail_cache.load::<Acquire, Gpu>();
-        if reached(known, behind) {
-            return true;
-        }
-        let mut inquiry = self.inquiry(known);
-        let seen = inquiry.look(behind);
-        inquiry.end();
-        reached(seen, behind)
+        reached(known, behind) || reached(self.look(View::at_first(known), behind).tail, behind)
     }
 
     /// Waits until the consumer has taken the trigger at `position`; what it did before is then visible to the calling thread.
@@ -204,67 +199,55 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
     /// is then visible to the calling thread. Called by a thread.
     #[inline(always)]
     fn wait_for_tail(&self, expected: u64, known: u64, patience: impl Patience) -> Result<(), WaitError> {
-        let mut inquiry = self.inquiry(known);
+        let mut view = View::at_first(known);
+        let look = || {
+            view = self.look(view, expected);
+            view.tail
+        };
         let ready = |seen| reached(seen, expected).then_some(());
-        let look = || inquiry.look(expected);
-        let outcome = spin::wait_for::<1, _, _, _>(patience, self.site, expected, look, ready, |seen| seen);
-        inquiry.end();
-        outcome
+        spin::wait_for::<1, _, _, _>(patience, self.site, expected, look, ready, |seen| seen)
     }
 
+    /// One look of a thread whose last `view` was not enough: it asks if nobody does, and else sees what the cache holds. Called by
+    /// a thread.
     #[inline(always)]
-    fn inquiry(&self, known: u64) -> Inquiry<W> {
-        let &Self { tail, tail_cache, asking, .. } = self;
-        Inquiry { tail, tail_cache, asking, known, looked: false, claimed: false }
-    }
-}
-
-/// A thread's look-out for the tail.
-struct Inquiry<W> {
-    tail: W,
-    tail_cache: W,
-    asking: W,
-    /// The last tail seen.
-    known: u64,
-    /// Whether there was a look: the first has a value from the cache already.
-    looked: bool,
-    /// Whether the question is this thread's.
-    claimed: bool,
-}
-
-impl<W: Word<Value = u64>> Inquiry<W> {
-    /// A newer tail, acquired, or the last. Called by a thread.
-    #[inline(always)]
-    fn look(&mut self, expected: u64) -> u64 {
+    fn look(&self, mut view: View, expected: u64) -> View {
         let lanes = arch::lanes_here();
-        if !self.claimed {
-            let mut free = true;
-            if self.looked {
-                free = self.asking.load::<Relaxed, Gpu>() == 0;
-                self.known = self.tail_cache.load::<Acquire, Gpu>();
-            }
-            self.looked = true;
-            if free && !reached(self.known, expected) {
-                self.claimed = self.asking.fetch_add::<Relaxed, Gpu>(1) == 0;
-            }
-        }
-        if arch::any_of(lanes, self.claimed) {
-            let seen = self.tail.load::<Acquire, Sys>();
-            if seen != self.known {
+        let claimed = view.unasked && self.asking.fetch_add::<Relaxed, Gpu>(1) == 0;
+        if arch::any_of(lanes, claimed) {
+            let tail = self.tail.load::<Acquire, Sys>();
+            if tail != view.tail {
                 // An older value that another thread stores later only makes somebody look again.
-                self.tail_cache.store::<Release, Gpu>(seen);
-                self.known = seen;
+                self.tail_cache.store::<Release, Gpu>(tail);
+                view.tail = tail;
             }
         }
-        self.known
-    }
-
-    /// Gives the question back.
-    #[inline(always)]
-    fn end(self) {
-        if self.claimed {
+        // Within the look: a lane whose wait is over may stand still until those of its warp's other lanes are, and they have to ask.
+        if claimed {
             self.asking.store::<Relaxed, Gpu>(0);
         }
+        if !reached(view.tail, expected) {
+            view.unasked = self.asking.load::<Relaxed, Gpu>() == 0;
+            view.tail = self.tail_cache.load::<Acquire, Gpu>();
+        }
+        view
+    }
+}
+
+/// What a thread that waits knows of the tail.
+#[derive(Clone, Copy)]
+struct View {
+    /// A tail, acquired; there may be a newer one.
+    tail: u64,
+    /// Whether nobody seemed to be asking for a newer one.
+    unasked: bool,
+}
+
+impl View {
+    /// Before the first look, which is a question where nobody else asks.
+    #[inline(always)]
+    const fn at_first(known: u64) -> Self {
+        Self { tail: known, unasked: true }
     }
 }
 

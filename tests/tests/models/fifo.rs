@@ -250,7 +250,7 @@ fn laps_of_a_slot_stay_in_order() {
     check(|| two_laps([0; 4].map(Token::new), Token::new(0)));
 }
 
-/// A wait that fails gives the question back: the next one asks.
+/// A wait that fails, and a look in vain, have given the question back: the next one asks.
 #[test]
 fn a_wait_that_fails_keeps_nobody_from_asking() {
     check(|| {
