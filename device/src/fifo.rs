@@ -162,12 +162,18 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
     ) -> Result<(), WaitError> {
         // The tail that says that the slot's trigger of the lap before has been taken.
         let room = position.wrapping_add(1).wrapping_sub(self.capacity);
-        if !reached(cached, room) {
-            self.wait_for_tail(room, cached, patience)?;
+        // A lane stores before it waits for others of its warp where their ways meet again: they may wait for its trigger to be
+        // taken. Hence a store on each way, and on the second one within the wait.
+        let store = || {
+            let (mark, [low, high]) = (mark(position, self.capacity), trigger.words());
+            let slot = position & (self.capacity - 1);
+            self.slots.store::<Relaxed, Sys>(slot, [low | mark, high | mark]);
+        };
+        if reached(cached, room) {
+            store();
+            return Ok(());
         }
-        let (mark, [low, high]) = (mark(position, self.capacity), trigger.words());
-        self.slots.store::<Relaxed, Sys>(position & (self.capacity - 1), [low | mark, high | mark]);
-        Ok(())
+        self.wait_for_tail(room, cached, store, patience)
     }
 
     /// Whether the consumer has taken the trigger at `position`, as far as is known here; what it did before is then visible to
@@ -192,17 +198,27 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
         // Also where the trigger has just been pushed: a question that leaves right behind it comes to the tail before the
         // consumer has moved that.
         let known = self.tail_cache.load::<Acquire, Gpu>();
-        if reached(known, behind) { Ok(()) } else { self.wait_for_tail(behind, known, patience) }
+        if reached(known, behind) { Ok(()) } else { self.wait_for_tail(behind, known, || (), patience) }
     }
 
-    /// Waits until the tail has come to `expected`, which the cache had not when it held `known`; what the consumer did before
-    /// is then visible to the calling thread. Called by a thread.
+    /// Waits until the tail has come to `expected`, which the cache had not when it held `known`, and then calls `go_on`; what the
+    /// consumer did before is visible to it. Called by a thread.
     #[inline(always)]
-    fn wait_for_tail(&self, expected: u64, known: u64, patience: impl Patience) -> Result<(), WaitError> {
+    fn wait_for_tail(
+        &self,
+        expected: u64,
+        known: u64,
+        go_on: impl Fn(),
+        patience: impl Patience,
+    ) -> Result<(), WaitError> {
         let mut view = View::at_first(known);
         let look = || {
             view = self.look(view, expected);
-            view.tail
+            if reached(view.tail, expected) {
+                go_on();
+            }
+            // A sum that the compiler does not see through: it would call `go_on` behind the loop.
+            arch::advance(view.tail, 0)
         };
         let ready = |seen| reached(seen, expected).then_some(());
         spin::wait_for::<1, _, _, _>(patience, self.site, expected, look, ready, |seen| seen)
