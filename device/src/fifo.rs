@@ -221,6 +221,7 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
             arch::advance(view.tail, 0)
         };
         let ready = |seen| reached(seen, expected).then_some(());
+        // One look to a turn: none begins before the one before it is judged, so `go_on` is called once.
         spin::wait_for::<1, _, _, _>(patience, self.site, expected, look, ready, |seen| seen)
     }
 
@@ -238,7 +239,8 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
                 view.tail = tail;
             }
         }
-        // Within the look: a lane whose wait is over may stand still until those of its warp's other lanes are, and they have to ask.
+        // Within the look: a lane whose wait is over may stand still until those of its warp's other lanes are, and they have to
+        // ask.
         if claimed {
             self.asking.store::<Relaxed, Gpu>(0);
         }
