@@ -199,6 +199,20 @@ pub fn warp_shuffle(value: u32, lane: u32) -> u32 {
     result
 }
 
+/// Lanes of a warp that have come to one place together. Here each comes alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Lanes(());
+
+/// The lanes that are here with the calling one. Called by a thread.
+pub const fn lanes_here() -> Lanes {
+    Lanes(())
+}
+
+/// True in each of `lanes` where `flag` was true in any. Called by all of them.
+pub const fn any_of(_lanes: Lanes, flag: bool) -> bool {
+    flag
+}
+
 /// Lets others run: a GPU's sleep is shorter than any of the operating system's.
 pub fn sleep_ns(_duration: u32) {
     pause();
@@ -219,6 +233,22 @@ pub fn fence<O: FenceOrder, S: Scope>() {
         FenceKind::AcqRel => Ordering::AcqRel,
         FenceKind::SeqCst => Ordering::SeqCst,
     });
+}
+
+/// Adds and returns the value before; then a fence. Called by a thread.
+///
+/// # Safety
+///
+/// `at` is aligned, mapped and live.
+#[inline]
+pub unsafe fn atom_add_fence_u64<O: RmwOrder, S: Scope, F: FenceOrder, FS: Scope>(
+    at: Global<u64>,
+    value: u64,
+) -> u64 {
+    // SAFETY: the caller's contract.
+    let before = unsafe { atom_add_u64::<O, S>(at, value) };
+    fence::<F, FS>();
+    before
 }
 
 fn load_ordering<O: LoadOrder>() -> Ordering {
