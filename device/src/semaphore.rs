@@ -14,6 +14,12 @@
 //! A signal publishes, to whoever's wait it ends, the writes of the signalling thread and those that were ordered before
 //! it in its block (by a group's `sync`). To publish a group's writes: `group.sync()`, then one thread signals. The relaxed
 //! forms publish nothing: they count.
+//!
+//! # Within a device
+//!
+//! A semaphore whose two sides share one token, which holds `n` at first, is a bounded one: `wait_shared` enters and `signal`
+//! leaves, at most `n` are between the two, and they enter in the order in which they asked. Where one of several waits at it
+//! fails, its words have to be set anew: the ticket that it gives back may be another's.
 
 use crate::abi::{
     HostSemaphoreHandle, InboundHandle, OutboundHandle, SemaphoreHandle, WaitError, WaitKind, WaitSite,

@@ -438,6 +438,17 @@ pub enum Error {
         operation: &'static str,
     },
 
+    /// A rank's round was asked for on one stream while its last one may still be in flight on another.
+    #[error(
+        "rank {}'s last round is on another stream, which has work in flight: synchronize that stream first, \
+         or make a collective for each stream",
+        rank.0
+    )]
+    RankBusy {
+        /// The rank.
+        rank: Rank,
+    },
+
     /// A kernel's wait ended without what it waited for. The report stays on the stream's board until the stream is reset.
     #[error(
         "rank {} {outcome} waiting for {kind} from rank {} on channel {}: expected {expected}, seen {seen} \

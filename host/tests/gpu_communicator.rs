@@ -5,6 +5,8 @@
 use warpwire::ErrorKind;
 use warpwire::device::{Device, DeviceSelector};
 
+#[path = "support/ports.rs"]
+mod ports;
 #[path = "support/process.rs"]
 mod process;
 
@@ -14,8 +16,6 @@ mod ethernet;
 mod exercises;
 #[path = "communicator/jobs.rs"]
 mod jobs;
-#[path = "communicator/ports.rs"]
-mod ports;
 #[path = "communicator/processes.rs"]
 mod processes;
 

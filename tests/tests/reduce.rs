@@ -141,18 +141,7 @@ fn accumulators_by_name_are_those_by_type() {
     macro_rules! pairs {
         ($($T:ty: $($A:ty),*;)*) => { [$($(pair::<$T, $A>()),*),*] };
     }
-    let by_type = pairs! {
-        f32: f32;
-        F16: F16, f32;
-        Bf16: Bf16, f32;
-        E4m3: E4m3, F16, f32;
-        E5m2: E5m2, F16, f32;
-        E4m3B15<Standard>: E4m3B15<Standard>, F16, f32;
-        E4m3B15<Extended>: E4m3B15<Extended>, F16, f32;
-        u8: u8;
-        i32: i32;
-        u32: u32;
-    };
+    let by_type = warpwire_check_kernels::for_each_accumulator!(pairs);
     let by_name =
         ElementType::ALL.into_iter().flat_map(|of| of.accumulators().iter().map(move |&wide| (of, wide)));
     assert_eq!(by_name.collect::<Vec<_>>(), by_type);

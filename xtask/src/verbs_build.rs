@@ -3,7 +3,7 @@
 
 use crate::packages;
 use anyhow::{Result, bail};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -74,22 +74,36 @@ fn find(tools: &Path) -> Result<Environment, String> {
     let root = tools.join("verbs-build");
     let Some(clang) = libclang(&root.join("usr/lib")) else { return Err(lacking) };
     let libraries = debian::library_folder(&root).ok_or(lacking)?;
-    let prefixed = |first: PathBuf, variable: &str| {
-        let rest = std::env::var_os(variable).map(|rest| [OsString::from(":"), rest]);
-        let mut value = first.into_os_string();
-        rest.into_iter().flatten().for_each(|part| value.push(part));
-        value
+    let prefixed = |first: &[&Path], variable: &str| {
+        let rest = std::env::var_os(variable);
+        let parts = first.iter().map(|part| part.as_os_str()).chain(rest.as_deref());
+        parts.collect::<Vec<_>>().join(OsStr::new(":"))
     };
+    // Debian has some of them, libnl-3's among them, below /lib still.
+    let older = root.join(libraries.strip_prefix(root.join("usr")).unwrap_or(&libraries));
+    let searched = [libraries.as_path(), older.as_path()];
     Ok(Environment {
         variables: vec![
-            ("PATH", prefixed(root.join("usr/bin"), "PATH")),
-            ("LD_LIBRARY_PATH", prefixed(libraries.clone(), "LD_LIBRARY_PATH")),
-            ("PKG_CONFIG_PATH", prefixed(libraries.join("pkgconfig"), "PKG_CONFIG_PATH")),
+            ("PATH", prefixed(&[&root.join("usr/bin")], "PATH")),
+            ("LD_LIBRARY_PATH", prefixed(&searched, "LD_LIBRARY_PATH")),
+            ("LIBRARY_PATH", prefixed(&searched, "LIBRARY_PATH")),
+            ("PKG_CONFIG_PATH", prefixed(&[&libraries.join("pkgconfig")], "PKG_CONFIG_PATH")),
             ("PKG_CONFIG_SYSROOT_DIR", root.clone().into_os_string()),
+            ("BINDGEN_EXTRA_CLANG_ARGS", clang_arguments(&root, &clang).into()),
             ("LIBCLANG_PATH", clang.into_os_string()),
-            ("BINDGEN_EXTRA_CLANG_ARGS", format!("-I{}", root.join("usr/include").display()).into()),
         ],
     })
+}
+
+/// Where the unpacked headers are, and libclang's own: it looks for those beside the file that its name leads to, which lies in
+/// another folder than they do.
+fn clang_arguments(root: &Path, clang: &Path) -> String {
+    let mut arguments = format!("-I{}", root.join("usr/include").display());
+    let versions = fs::read_dir(clang.join("clang")).into_iter().flatten().flatten();
+    for own in versions.map(|version| version.path()).filter(|folder| folder.join("include").is_dir()) {
+        arguments += &format!(" -resource-dir={}", own.display());
+    }
+    arguments
 }
 
 /// What the system has not; `None` where it has everything.

@@ -145,6 +145,17 @@ pub trait Bootstrap: Send + Sync + fmt::Debug {
     /// As for [`all_gather`](Self::all_gather).
     fn split(&self, colour: Option<Colour>, key: i64) -> Result<Option<Arc<dyn Bootstrap>>>;
 
+    /// Fails where it is known that `rank` has gone, as a call that waits for it would; asks nobody. A bootstrap that cannot tell
+    /// says nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerLost`](crate::error::BootstrapError::PeerLost), [`Aborted`](crate::error::BootstrapError::Aborted), a rank that is
+    /// not in the group.
+    fn expect_present(&self, _rank: Rank) -> Result<()> {
+        Ok(())
+    }
+
     /// Takes this rank out of the whole job, not only out of this group: ends its pending and later calls, and those of
     /// other ranks that wait for it.
     fn abort(&self);

@@ -8,7 +8,7 @@ use super::message::{self, Content, Memory, Offer, SemaphoreOffer};
 use super::pending::{Pending, Request};
 use super::{Communicator, Shared};
 use crate::bootstrap::Tag;
-use crate::connection::{Connection, EndpointConfig, Peer, Site, Transport};
+use crate::connection::{Connection, EndpointConfig, Life, Peer, Site, Transport};
 use crate::device::Buffer;
 use crate::error::{ConnectionError, Error, Result};
 use crate::memory::{RegisteredMemory, Transports};
@@ -73,11 +73,17 @@ impl Communicator {
         });
         let (endpoint, ours) = prepared.map_err(|error| request.failed(error))?;
         let message = message::seal(&ours)?;
-        let context = self.context().clone();
+        let (context, job) = (self.context().clone(), Arc::downgrade(self.bootstrap()));
         let pending = self.pending(request, move |message, timeout| {
             let theirs: Offer = message::open(remote, &message)?;
             compare(remote, &ours, &theirs)?;
-            let peer = Peer { rank: remote, site: &theirs.site, description: &theirs.description };
+            let peer = Peer {
+                rank: remote,
+                site: &theirs.site,
+                description: &theirs.description,
+                life: Life::new(job, remote),
+                patience: request.timeout,
+            };
             let connection = Connection::over(endpoint.join(peer, timeout)?);
             context.serve(&connection);
             Ok(connection)

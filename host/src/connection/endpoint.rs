@@ -1,7 +1,7 @@
 //! How two ends become a connection: what each transport has to be able to do before it has one.
 
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use warpwire_device::abi::Rank;
@@ -13,8 +13,9 @@ use super::infiniband::InfiniBandConfig;
 use super::infiniband::InfiniBandEndpoint;
 use super::link::{Link, Transport};
 use super::site::Site;
+use crate::bootstrap::Bootstrap;
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{BootstrapError, Departure, Error, Result};
 
 /// What connection is asked for. Both ends have to ask for the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -73,7 +74,7 @@ pub(crate) trait Endpoint: Debug + Send {
 }
 
 /// The other end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Peer<'a> {
     /// Who it is.
     pub(crate) rank: Rank,
@@ -81,4 +82,35 @@ pub(crate) struct Peer<'a> {
     pub(crate) site: &'a Site,
     /// What it says of itself: bytes of the network's, to be checked.
     pub(crate) description: &'a [u8],
+    /// Whether it may still come.
+    pub(crate) life: Life,
+    /// How long a step with it may take that nobody waits for: it may be asked to do its part later than this end.
+    pub(crate) patience: Duration,
+}
+
+/// What tells of a peer's death, without keeping this rank in the job.
+#[derive(Debug)]
+pub(crate) struct Life {
+    job: Weak<dyn Bootstrap>,
+    rank: Rank,
+}
+
+impl Life {
+    /// Of rank `rank` of that group.
+    pub(crate) fn new(job: Weak<dyn Bootstrap>, rank: Rank) -> Self {
+        Self { job, rank }
+    }
+
+    /// Why the peer will not come any more, where that is known. One that has left in peace may still come, since its
+    /// connections outlive its part in the job; and of a job that this rank has left nothing more is heard.
+    pub(crate) fn ended(&self) -> Option<String> {
+        match self.job.upgrade()?.expect_present(self.rank) {
+            Ok(()) => None,
+            Err(Error::Bootstrap(BootstrapError::PeerLost { departure: Departure::Left, .. })) => None,
+            Err(Error::Bootstrap(BootstrapError::PeerLost { departure, detail, .. })) => {
+                Some(format!("it {departure} ({detail})"))
+            }
+            Err(error) => Some(error.to_string()),
+        }
+    }
 }

@@ -12,6 +12,8 @@
 //! What is asked of one connection takes effect at the peer in the order of the calls: whoever sees an update (by an acquire
 //! at system scope) sees the writes that were asked for before it. Two connections are not ordered with each other.
 
+#[cfg(test)]
+mod contract;
 mod cuda_ipc;
 mod endpoint;
 mod ethernet;
@@ -30,7 +32,7 @@ use crate::error::{ConnectionError, Error, Result};
 use crate::memory::RegisteredMemory;
 
 pub use endpoint::EndpointConfig;
-pub(crate) use endpoint::Peer;
+pub(crate) use endpoint::{Life, Peer};
 pub(crate) use link::{Link, Place};
 pub use link::{Mark, Transport};
 pub use site::Site;

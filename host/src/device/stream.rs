@@ -88,7 +88,7 @@ impl Stream {
         AbortHandle { board: Arc::clone(&self.board) }
     }
 
-    /// What a proxy watches this stream with.
+    /// What a proxy, or a collective, watches this stream with.
     pub(crate) fn watch(&self) -> StreamWatch {
         StreamWatch {
             driver: Arc::downgrade(&self.driver),
@@ -381,6 +381,12 @@ impl StreamWatch {
     pub(crate) fn is_busy(&self) -> bool {
         !self.capturing.load(Ordering::Acquire)
             && self.driver.upgrade().is_some_and(|driver| matches!(driver.is_idle(), Ok(false)))
+    }
+
+    /// Whether both are of one stream. The board's address tells them apart, as each stream has its own and a watch keeps it
+    /// from being given to another.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Weak::ptr_eq(&self.board, &other.board)
     }
 
     /// As [`Stream::abort`].

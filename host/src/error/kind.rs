@@ -71,7 +71,10 @@ impl Error {
             Self::WaitFailed { outcome: WaitError::Timeout, .. } => ErrorKind::Timeout,
             Self::WaitFailed { outcome: WaitError::Aborted, .. } => ErrorKind::Aborted,
             Self::Memory(error) => error.kind(),
-            Self::CaptureActive { .. } | Self::NotCapturing | Self::StreamBusy { .. } => ErrorKind::State,
+            Self::CaptureActive { .. }
+            | Self::NotCapturing
+            | Self::StreamBusy { .. }
+            | Self::RankBusy { .. } => ErrorKind::State,
             Self::Driver { .. } | Self::System { .. } | Self::InvalidPtx { .. } | Self::ModuleLoad { .. } => {
                 ErrorKind::Driver
             }

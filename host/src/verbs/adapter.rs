@@ -1,6 +1,7 @@
 //! Adapters, as everything above uses them.
 
 use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::address::Route;
@@ -78,6 +79,17 @@ impl Adapter {
     /// Tells adapters apart, in the whole job.
     pub(crate) fn guid(&self) -> u64 {
         self.limits().guid
+    }
+
+    /// Readable when the adapter has said something by itself; see [`QueuePair::fault`](super::QueuePair::fault).
+    pub(crate) fn events(&self) -> BorrowedFd<'_> {
+        self.domain.context.events()
+    }
+
+    /// Which of its ports have lost their link, for the words of an error: begins with its own separator, or is empty.
+    pub(crate) fn ports_down(&self) -> String {
+        let faults = self.domain.context.faults();
+        faults.ports_down().map(|port| format!("; port {port} of {} is down", self.name())).collect()
     }
 
     pub(crate) fn domain(&self) -> &Arc<Domain> {

@@ -210,6 +210,7 @@ impl Drop for CompletionQueue {
             let error = io::Error::from_raw_os_error(code);
             tracing::warn!(adapter = %self.context.name, %error, "destroying a completion queue failed");
         }
+        self.context.faults().forget(self.raw.as_ptr().addr());
         if let Some(channel) = self.channel {
             // SAFETY: live, destroyed only here, after the queue.
             unsafe { (verbs.destroy_comp_channel)(channel.as_ptr()) };

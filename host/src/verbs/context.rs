@@ -3,10 +3,13 @@
 use std::ffi::{CStr, c_int};
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ibverbs_sys as ffi;
 
+use super::fault::{Concern, Faults};
 use super::gid::{GidKind, GidRow};
 use super::library::Verbs;
 use crate::error::{Error, Result, VerbsError};
@@ -34,6 +37,7 @@ pub(super) struct Context {
     pub(super) raw: NonNull<ffi::ibv_context>,
     pub(super) name: String,
     pub(super) limits: Limits,
+    faults: Mutex<Faults>,
 }
 
 // SAFETY: libibverbs allows any thread to call any verb on any object (`ibv_*` manual pages, rdma-core: "libibverbs is thread
@@ -104,8 +108,10 @@ impl Context {
         // SAFETY: all zeroes are a value of every field.
         let limits = Limits::of(&unsafe { attributes.assume_init() });
         // Closed on the error path too, by this value's drop.
-        let context = Self { verbs, raw, name: name.to_owned(), limits };
+        let context = Self { verbs, raw, name: name.to_owned(), limits, faults: Mutex::default() };
         context.check(code, "asking for its limits")?;
+        rustix::io::ioctl_fionbio(context.events(), true)
+            .map_err(|error| Error::system("making an adapter's events non-blocking", error))?;
         Ok(context)
     }
 
@@ -152,6 +158,36 @@ impl Context {
         };
         // A row that cannot be read, one without an address among them, counts as empty.
         GidRow { index, gid: if code == 0 { gid } else { [0; 16] }, kind }
+    }
+
+    /// Readable when the adapter has something to say that nobody has heard yet.
+    pub(super) fn events(&self) -> BorrowedFd<'_> {
+        // SAFETY: the open context's own descriptor, open as long as `self`.
+        unsafe { BorrowedFd::borrow_raw(self.raw.as_ref().async_fd) }
+    }
+
+    /// What has failed, as far as the adapter has said by now. Does not wait.
+    pub(super) fn faults(&self) -> MutexGuard<'_, Faults> {
+        // Each change is one insertion or removal: a panic elsewhere leaves the lists whole. Held while events are taken, so
+        // that whoever was woken by one finds it noted, though another thread has taken it.
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut event = ffi::ibv_async_event::default();
+        // SAFETY: an open context, whose descriptor does not block, and room for an event.
+        while unsafe { (self.verbs.get_async_event)(self.raw.as_ptr(), &raw mut event) } == 0 {
+            // SAFETY: the library has filled it in; what it names stays where it is until the event is acknowledged.
+            let concern = unsafe { Concern::of(&event) };
+            // SAFETY: the library answers every number with static text.
+            let words = unsafe { CStr::from_ptr((self.verbs.event_type_str)(event.event_type)) };
+            // SAFETY: taken above, and acknowledged once.
+            unsafe { (self.verbs.ack_async_event)(&raw mut event) };
+            let words = format!("the adapter {} says: {}", self.name, words.to_string_lossy());
+            match concern {
+                Concern::Other | Concern::PortUp(_) => tracing::debug!(?concern, "{words}"),
+                _ => tracing::warn!(?concern, "{words}"),
+            }
+            faults.note(concern, &words);
+        }
+        faults
     }
 
     /// An error where a verb that answers with an error number has not answered 0.

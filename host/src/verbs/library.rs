@@ -61,6 +61,9 @@ functions! {
     destroy_cq = "ibv_destroy_cq"(*mut ffi::ibv_cq) -> c_int;
     get_cq_event = "ibv_get_cq_event"(*mut ffi::ibv_comp_channel, *mut *mut ffi::ibv_cq, *mut *mut std::ffi::c_void) -> c_int;
     ack_cq_events = "ibv_ack_cq_events"(*mut ffi::ibv_cq, c_uint);
+    get_async_event = "ibv_get_async_event"(*mut ffi::ibv_context, *mut ffi::ibv_async_event) -> c_int;
+    ack_async_event = "ibv_ack_async_event"(*mut ffi::ibv_async_event);
+    event_type_str = "ibv_event_type_str"(ffi::ibv_event_type) -> *const c_char;
     create_qp = "ibv_create_qp"(*mut ffi::ibv_pd, *mut ffi::ibv_qp_init_attr) -> *mut ffi::ibv_qp;
     modify_qp = "ibv_modify_qp"(*mut ffi::ibv_qp, *mut ffi::ibv_qp_attr, c_int) -> c_int;
     destroy_qp = "ibv_destroy_qp"(*mut ffi::ibv_qp) -> c_int;

@@ -10,7 +10,7 @@
 //!
 //! # Layers
 //!
-//! `gid`, `plan` (which call no verb), `library` < `context` < `completion`, `domain`, `mlx5` < `region`, `queue_pair` (by way of
+//! `gid`, `plan`, `fault` (which call no verb), `library` < `context` < `completion`, `domain`, `mlx5` < `region`, `queue_pair` (by way of
 //! `state`, `address`, `work`) < `adapter`.
 
 #[cfg(any(feature = "ib", test))]
@@ -29,6 +29,8 @@ mod completion;
 mod context;
 #[cfg(feature = "ib")]
 mod domain;
+#[cfg(feature = "ib")]
+mod fault;
 #[cfg(feature = "ib")]
 mod library;
 #[cfg(feature = "ib")]

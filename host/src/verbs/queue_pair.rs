@@ -111,6 +111,13 @@ impl QueuePair {
         &self.receive
     }
 
+    /// Why it can no longer be used, where the adapter has said so by itself: of it, of its completion queues, or of all that the
+    /// adapter has.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let needed = [self.raw.as_ptr().addr(), self.send.as_ptr().addr(), self.receive.as_ptr().addr()];
+        self.domain.context.faults().of(&needed).map(str::to_owned)
+    }
+
     /// From RESET to INIT: from now on it takes receives.
     pub(crate) fn initialise(&self, port: u8) -> Result<()> {
         let limits = &self.domain.context.limits;
@@ -250,6 +257,8 @@ impl Drop for QueuePair {
         if code != 0 {
             tracing::warn!(adapter = self.domain.adapter(), code, "destroying a queue pair failed");
         }
+        // Behind the destruction, which has taken the events that nobody had heard.
+        self.domain.context.faults().forget(self.raw.as_ptr().addr());
     }
 }
 

@@ -27,6 +27,7 @@ pub fn play(what: &str, communicator: &Communicator) {
         "ethernet exchange" => exchange(communicator, (64 << 20) + 13),
         "ethernet ring" => ring(communicator),
         "ethernet lose a peer" => lose_a_peer(communicator),
+        "ethernet die before meeting" => die_before_meeting(communicator),
         "ethernet stand still" => stand_still(communicator),
         other => panic!("no child does {other:?}"),
     }
@@ -172,6 +173,33 @@ fn lose_a_peer(communicator: &Communicator) {
     hear_parent();
 }
 
+/// Rank 1 asks for connections, and is killed before it has waited for one: rank 0's ends, of which some wait for it to call and
+/// some call it, all fail.
+fn die_before_meeting(communicator: &Communicator) {
+    let peer = other(communicator);
+    let ask = |tag| communicator.connect(ETHERNET, peer, Tag(tag)).unwrap();
+    let mut pending: Vec<_> = (0..8).map(ask).collect();
+    if communicator.rank() == Rank(1) {
+        tell_parent("asked");
+        hear_parent();
+        return;
+    }
+    let connections: Vec<_> = pending.iter_mut().map(|pending| pending.wait(LONG).unwrap()).collect();
+    tell_parent("waiting");
+    hear_parent();
+    for connection in connections {
+        let begun = Instant::now();
+        let error = loop {
+            match connection.mark() {
+                Err(error) => break error.to_string(),
+                Ok(_) => assert!(begun.elapsed() < 2 * LONG, "it never ends"),
+            }
+            thread::yield_now();
+        };
+        tell_parent(&error);
+    }
+}
+
 /// Rank 1 is stopped and goes on later: rank 0's flush ends by its deadline, and the next one well.
 fn stand_still(communicator: &Communicator) {
     const BYTES: usize = (32 << 20) + 1;
@@ -217,6 +245,21 @@ fn a_killed_peer_is_named_and_the_others_go_on() {
     }
     assert_eq!(job[0].hear(), "written to the other");
     assert_eq!(job[1].ask("what came?"), "right");
+    job.into_iter().for_each(Child::end);
+}
+
+/// By its death, not by the time that it had.
+#[test]
+fn a_peer_that_is_killed_before_it_comes_is_named() {
+    let Some(mut job) = start("ethernet die before meeting", 2) else { return };
+    assert_eq!((job[0].hear().as_str(), job[1].hear().as_str()), ("waiting", "asked"));
+    job.remove(1).kill();
+    job[0].tell("look");
+    for _ in 0..8 {
+        let line = job[0].hear();
+        assert!(line.starts_with("the Ethernet connection to rank 1 has failed: "), "{line}");
+        assert!(!line.contains(" within "), "{line}");
+    }
     job.into_iter().for_each(Child::end);
 }
 

@@ -2,6 +2,8 @@
 
 use warpwire::device::DeviceSelector;
 
+#[path = "../support/ports.rs"]
+mod ports;
 #[path = "../support/process.rs"]
 mod process;
 
@@ -16,7 +18,6 @@ mod failures;
 mod jobs;
 mod lending;
 mod port_threads;
-mod ports;
 mod processes;
 
 /// What the ranks run on.

@@ -8,16 +8,16 @@ use warpwire::communicator::Communicator;
 use warpwire_kernels::port::{PortCall, PortRequests};
 
 use crate::jobs::{LONG, each, other};
-use crate::ports::{Ports, bounce, gather};
+use crate::ports::{Calls, Ports, bounce, gather};
 
 /// A peer that does not signal is named, and the next round is right.
 fn miss_a_signal(communicator: &Communicator) {
     let (own, peer) = (communicator.rank(), other(communicator));
     let ports = Ports::new(communicator, 16);
     if own == Rank(0) {
-        ports
-            .launch::<PortRequests>(1, ports.calls(peer, PortCall::Wait, 1, Duration::from_millis(50)))
-            .unwrap();
+        let wait = Calls::of(PortCall::Wait, 1);
+        let args = ports.calls(peer, wait, &ports.stream, Duration::from_millis(50));
+        ports.queue::<PortRequests>(&ports.stream, 1, args).unwrap();
         let error = ports.stream.synchronize().unwrap_err();
         assert!(
             matches!(
@@ -37,8 +37,7 @@ fn miss_a_signal(communicator: &Communicator) {
     }
     communicator.barrier().unwrap();
     let call = if own == Rank(0) { PortCall::Wait } else { PortCall::Signal };
-    ports.launch::<PortRequests>(1, ports.calls(peer, call, 100, LONG)).unwrap();
-    ports.stream.synchronize().unwrap();
+    ports.run::<PortRequests>(1, ports.calls(peer, Calls::of(call, 100), &ports.stream, LONG));
     ports.service.health().unwrap();
     ports.end();
 }
@@ -48,9 +47,8 @@ fn miss_a_signal(communicator: &Communicator) {
 fn a_service_gives_its_slots_back() {
     each(2, |communicator| {
         let ports = Ports::new(&communicator, 16);
-        let call = ports.calls(other(&communicator), PortCall::PutWithSignalAndFlush, 3, LONG);
-        ports.launch::<PortRequests>(2, call).unwrap();
-        ports.stream.synchronize().unwrap();
+        let calls = Calls::of(PortCall::PutWithSignalAndFlush, 3);
+        ports.run::<PortRequests>(2, ports.calls(other(&communicator), calls, &ports.stream, LONG));
         assert!(communicator.lent_slots() > 0);
         ports.end();
         communicator.barrier().unwrap();

@@ -93,6 +93,26 @@ unsafe fn each<T: Lanes<N>, O: Operation, A: Accumulator<T> + Lanes<N>, const N:
     }
 }
 
+/// Hands every element type, with the accumulators that a sum of it may have, to the macro `$with`: one list for the kernel and for
+/// what checks it. Whoever calls this has the types' names in scope.
+#[macro_export]
+macro_rules! for_each_accumulator {
+    ($with:ident) => {
+        $with! {
+            f32: f32;
+            F16: F16, f32;
+            Bf16: Bf16, f32;
+            E4m3: E4m3, F16, f32;
+            E5m2: E5m2, F16, f32;
+            E4m3B15<Standard>: E4m3B15<Standard>, F16, f32;
+            E4m3B15<Extended>: E4m3B15<Extended>, F16, f32;
+            u8: u8;
+            i32: i32;
+            u32: u32;
+        }
+    };
+}
+
 macro_rules! reductions {
     ($($T:ty: $($A:ty),*;)*) => {
         /// # Safety
@@ -122,18 +142,7 @@ macro_rules! reductions {
     };
 }
 
-reductions! {
-    f32: f32;
-    F16: F16, f32;
-    Bf16: Bf16, f32;
-    E4m3: E4m3, F16, f32;
-    E5m2: E5m2, F16, f32;
-    E4m3B15<Standard>: E4m3B15<Standard>, F16, f32;
-    E4m3B15<Extended>: E4m3B15<Extended>, F16, f32;
-    u8: u8;
-    i32: i32;
-    u32: u32;
-}
+for_each_accumulator!(reductions);
 
 kernel! {
     /// Combines the rows element by element, in their order, with any grid.

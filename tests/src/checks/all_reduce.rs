@@ -127,6 +127,20 @@ pub fn counts_that_do_not_divide(device: &Device) {
             ranks.round(count, round);
         }
     }
+    // More than it was made for, by far and by one, is refused as a whole: no part of it is reduced.
+    for ranks in possible(device, &[2]) {
+        let ranks = Ranks::new(device, ranks, 16_384);
+        ranks.round(16_384, 0);
+        for count in [16_385, 10_556_587] {
+            let operands = Operands { count, ..ranks.operands(0, 1, false) };
+            // SAFETY: refused, as is checked.
+            let refused = unsafe { ranks.group.enqueue(Rank(0), &ranks.streams[0], operands, LONG) };
+            let limit_is_named =
+                matches!(refused, Err(Error::TooManyElements { count: c, limit: 16_384 }) if c == count);
+            assert!(limit_is_named, "{refused:?}");
+        }
+        ranks.check(&ranks.outputs, 16_384, 0);
+    }
 }
 
 /// C22: more ranks than a warp has lanes.

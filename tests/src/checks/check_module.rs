@@ -1,4 +1,4 @@
-//! The module with the kernels that check arithmetic, which is not part of the library.
+//! The module with the checks' own kernels, which is not part of the library.
 
 use std::fs;
 

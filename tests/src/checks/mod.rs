@@ -4,6 +4,7 @@
 //! `cpu_device` and `gpu` run all of them, by [`for_each_check!`](crate::for_each_check!), on the two devices.
 
 pub mod all_reduce;
+pub mod all_reduce_streams;
 pub mod barrier;
 pub mod conversions;
 pub mod fifo;
@@ -12,6 +13,7 @@ pub mod loading;
 pub mod ping_pong;
 pub mod ports;
 pub mod reductions;
+pub mod semaphores;
 pub mod transfer;
 pub mod waits;
 
@@ -29,6 +31,8 @@ macro_rules! for_each_check {
             ping_pong::ll8_packets_bounce;
             ping_pong::ll16_packets_bounce;
             ping_pong::messages_bounce;
+            ping_pong::a_late_warp_is_waited_for;
+            semaphores::a_bounded_semaphore_admits_so_many;
             barrier::every_block_is_held_back;
             transfer::puts_at_every_pair_of_offsets;
             transfer::gets_at_every_pair_of_offsets;
@@ -44,6 +48,11 @@ macro_rules! for_each_check {
             all_reduce::a_captured_round_replays;
             all_reduce::flags_wrap;
             all_reduce::a_missing_rank_is_reported;
+            all_reduce_streams::a_second_stream_waits_its_turn;
+            all_reduce_streams::rounds_of_two_streams;
+            all_reduce_streams::two_groups_at_once;
+            all_reduce_streams::the_first_round_is_recorded;
+            all_reduce_streams::a_failed_recording_leaves_all_as_it_was;
             waits::a_silent_peer_is_reported_and_the_next_round_is_right;
             waits::every_wait_times_out;
             waits::an_abort_ends_every_wait;
@@ -56,6 +65,8 @@ macro_rules! for_each_check {
             ports::a_flushed_put_has_arrived;
             ports::writes_come_beside_a_full_grid;
             ports::all_gather_through_ports;
+            ports::two_streams_share_a_port;
+            ports::a_ports_first_use_is_recorded;
             conversions::every_f16_to_e4m3b15;
             conversions::every_e4m3b15_to_f16;
             conversions::f32_to_e4m3b15_and_back;
@@ -63,6 +74,7 @@ macro_rules! for_each_check {
             conversions::every_pair_in_every_width;
             reductions::every_type_in_every_accumulator;
             reductions::a_wider_accumulator_changes_the_sum;
+            reductions::rows_of_counts_that_do_not_divide;
             limits::one_block_too_many;
             limits::shapes_that_cannot_run;
             limits::kernels_that_are_not_there;

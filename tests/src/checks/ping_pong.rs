@@ -1,13 +1,15 @@
 //! Two ends that answer each other.
 
 use warpwire::abi::{ChannelId, Rank};
-use warpwire::device::{Buffer, Device, LaunchConfig};
+use warpwire::device::{Buffer, Device, DeviceKind, LaunchConfig};
 use warpwire::kernel::Kernel;
+use warpwire_check_kernels::late_warp::{LateWarp, LateWarpArgs};
 use warpwire_kernels::ping_pong::{
     PacketPingPong8, PacketPingPong16, PacketPingPongArgs, PutPingPong, PutPingPongArgs, SemaphorePingPong,
     SemaphorePingPongArgs,
 };
 
+use super::check_module::check_module;
 use super::rig::{Ends, LONG, function, zeroed};
 
 /// Signals in both forms, over the carry into the counters' upper halves, in one launch of two blocks and in two launches of one.
@@ -111,6 +113,37 @@ pub fn messages_bounce(device: &Device) {
         stream.synchronize().unwrap();
         assert_eq!(wrong.read().unwrap(), [0, 0], "{bytes} bytes with {threads} threads");
         assert_eq!(inboxes[0].read().unwrap(), inboxes[1].read().unwrap(), "both ends' last messages");
+        assert_eq!(ends.tokens.read().unwrap(), [u64::from(rounds); 2]);
+    }
+}
+
+/// C17: a block's signal publishes what all of its warps put, also that of one which comes to the call when the leader has long
+/// done its part: no word of any message is stale.
+pub fn a_late_warp_is_waited_for(device: &Device) {
+    let Some(module) = check_module(device, "a_late_warp_is_waited_for") else { return };
+    let (stream, kernel) = (device.stream().unwrap(), module.function::<LateWarp>().unwrap());
+    let cases = match device.properties().kind {
+        // Late by much more than a message takes, and by about as much, which comes out in some order each time.
+        DeviceKind::Cuda => [(128_u32, 512_u64, 200, 1_000_000), (1024, 5000, 10_000, 2_000)],
+        DeviceKind::Cpu => [(128, 512, 60, 200_000), (256, 1000, 100, 2_000)],
+    };
+    for (threads, words, rounds, late_ns) in cases {
+        let ends = Ends::new(device, ChannelId(0), 0);
+        let allocate = || zeroed::<u8>(device, 4 * words as usize);
+        let (message, received, stale) = (allocate(), allocate(), zeroed::<u32>(device, 1));
+        let (sent, inbox) = (message.address(), received.address());
+        let args = LateWarpArgs {
+            ends: [ends.channel(0, inbox, sent, sent), ends.channel(1, sent, inbox, inbox)],
+            policy: stream.policy(Rank(0), LONG),
+            words,
+            stale: stale.address(),
+            rounds,
+            late_ns,
+        };
+        // SAFETY: the words and buffers outlive the launch.
+        unsafe { stream.launch(&kernel, LaunchConfig::new(2, threads).concurrent(1), args) }.unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(stale.read().unwrap(), [0], "{threads} threads, one warp {late_ns} ns late");
         assert_eq!(ends.tokens.read().unwrap(), [u64::from(rounds); 2]);
     }
 }

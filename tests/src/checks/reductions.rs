@@ -1,7 +1,7 @@
 //! Reductions of rows, in every type and accumulator.
 
 use warpwire::abi::ElementType;
-use warpwire::device::{Device, Function, LaunchConfig, Stream};
+use warpwire::device::{Device, DeviceKind, Function, LaunchConfig, Stream};
 use warpwire_check_kernels::reduce::{MAX, MIN, ReduceRows, ReduceRowsArgs, SUM};
 use warpwire_device::reduce::{Accumulator, Max, Min, Operation, Reduction, Sum};
 use warpwire_device::types::{Bf16, E4m3, E4m3B15, E5m2, Extended, F16, Lanes, Standard, Vector};
@@ -62,37 +62,57 @@ impl Rows {
 /// Elements of a row: whole vectors, and a tail.
 const COUNT: usize = 1003;
 
-/// One type in one accumulator: the kernel's result is that of one element after the other here.
+/// One type in one accumulator, in rows with and without a gap between them.
 fn check<T, O, A>(rows: &Rows, operation: u32)
 where
     T: Lanes<1>,
     O: Operation,
     A: Accumulator<T> + Lanes<1>,
 {
+    for (ranks, gap) in [(1, 0), (2, 1), (5, 5), (8, 0)] {
+        check_rows::<T, O, A>(rows, operation, Shape { ranks, count: COUNT, gap });
+    }
+}
+
+/// A row for each rank, and elements between one and the next.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    ranks: usize,
+    count: usize,
+    gap: usize,
+}
+
+/// The kernel's result is that of one element after the other here, and nothing is written behind it.
+fn check_rows<T, O, A>(rows: &Rows, operation: u32, shape: Shape)
+where
+    T: Lanes<1>,
+    O: Operation,
+    A: Accumulator<T> + Lanes<1>,
+{
+    let Shape { ranks, count, gap } = shape;
     let kind = Kind { element: T::TYPE, accumulator: A::TYPE, operation };
     let size = size_of::<T>();
-    for (count_rows, stride) in [(1, COUNT), (2, COUNT + 1), (5, COUNT + 5), (8, COUNT)] {
-        let mut random = Random::new(u64::from(operation) << 32 | (count_rows * 100 + size) as u64);
-        let stride = stride * size;
-        let data: Vec<u8> = (0..stride * count_rows).map(|_| random.next() as u8).collect();
-        let seen = rows.run(kind, &data, stride, COUNT);
-        for i in 0..COUNT {
-            let term = |row: usize| {
-                let mut word = [0; 4];
-                word[..size].copy_from_slice(&data[row * stride + i * size..][..size]);
-                Vector::<T, 1>::from_elements([T::from_word(u32::from_le_bytes(word))])
-            };
-            let first = Reduction::<T, O, A, 1>::new(term(0));
-            let result = (1..count_rows).fold(first, |reduction, row| reduction.with(term(row))).finish();
-            let expected = result.to_elements()[0].to_word();
-            let mut word = [0; 4];
-            word[..size].copy_from_slice(&seen[i * size..][..size]);
-            let seen = u32::from_le_bytes(word);
-            // The bits of an f32 sum's NaN are not stated.
-            let is_nan = |bits: u32| T::TYPE == ElementType::F32 && f32::from_bits(bits).is_nan();
-            let same = seen == expected || is_nan(seen) && is_nan(expected);
-            assert!(same, "{kind:?}, {count_rows} rows, element {i}: {seen:#x}, not {expected:#x}");
-        }
+    let mut random = Random::new(u64::from(operation) << 32 | (ranks * 100 + size) as u64);
+    let stride = (count + gap) * size;
+    let data: Vec<u8> = (0..stride * ranks).map(|_| random.next() as u8).collect();
+    let seen = rows.run(kind, &data, stride, count);
+    let word = |bytes: &[u8]| {
+        let mut word = [0; 4];
+        word[..size].copy_from_slice(&bytes[..size]);
+        u32::from_le_bytes(word)
+    };
+    for i in 0..count {
+        let term = |row: usize| {
+            Vector::<T, 1>::from_elements([T::from_word(word(&data[row * stride + i * size..]))])
+        };
+        let first = Reduction::<T, O, A, 1>::new(term(0));
+        let result = (1..ranks).fold(first, |reduction, row| reduction.with(term(row))).finish();
+        let expected = result.to_elements()[0].to_word();
+        let seen = word(&seen[i * size..]);
+        // The bits of an f32 sum's NaN are not stated.
+        let is_nan = |bits: u32| T::TYPE == ElementType::F32 && f32::from_bits(bits).is_nan();
+        let same = seen == expected || is_nan(seen) && is_nan(expected);
+        assert!(same, "{kind:?}, {shape:?}, element {i}: {seen:#x}, not {expected:#x}");
     }
 }
 
@@ -106,17 +126,27 @@ pub fn every_type_in_every_accumulator(device: &Device) {
             check::<$T, Max, $T>(&rows, MAX);
         )* };
     }
-    all! {
-        f32: f32;
-        F16: F16, f32;
-        Bf16: Bf16, f32;
-        E4m3: E4m3, F16, f32;
-        E5m2: E5m2, F16, f32;
-        E4m3B15<Standard>: E4m3B15<Standard>, F16, f32;
-        E4m3B15<Extended>: E4m3B15<Extended>, F16, f32;
-        u8: u8;
-        i32: i32;
-        u32: u32;
+    warpwire_check_kernels::for_each_accumulator!(all);
+}
+
+/// C26: counts that no vector, thread or block divides, in every width of element, among 2, 3 and 8 ranks' rows.
+pub fn rows_of_counts_that_do_not_divide(device: &Device) {
+    let Some(rows) = Rows::new(device, "rows_of_counts_that_do_not_divide") else { return };
+    let sums = |ranks, count| {
+        let shape = Shape { ranks, count, gap: 0 };
+        check_rows::<u8, Sum, u8>(&rows, SUM, shape);
+        check_rows::<F16, Sum, F16>(&rows, SUM, shape);
+        check_rows::<Bf16, Sum, f32>(&rows, SUM, shape);
+        check_rows::<f32, Sum, f32>(&rows, SUM, shape);
+    };
+    for ranks in [2, 3, 8] {
+        for count in [1, 2, 3, 5, 6, 7, 63, 127, 16_385, 65_537] {
+            sums(ranks, count);
+        }
+    }
+    // Coroutines would take minutes for it.
+    if device.properties().kind == DeviceKind::Cuda {
+        sums(2, 10_556_587);
     }
 }
 

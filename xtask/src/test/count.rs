@@ -20,7 +20,7 @@ const KINDS: [(&str, &str); 17] = [
     ("abi", "layout"),
     ("sanitize", "sanitised code"),
     ("gpu", "GPU"),
-    ("cuda", "GPU"),
+    ("cuda", "CUDA stand-in"),
     ("multi", "multi-process"),
     ("rdma", "RDMA"),
     // The host crate's own: each launches kernels on the CPU device.

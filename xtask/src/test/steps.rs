@@ -20,6 +20,7 @@ pub const ALL: &[Step] = &[
         about: "unit, doc, property, loom, golden, compile-fail and CPU-device tests",
         run: test,
     },
+    Step { name: "cuda", about: "what the CUDA device asks of a driver, without a GPU", run: cuda },
     Step {
         name: "rdma",
         about: "InfiniBand tests on a software adapter, in one machine and in two",
@@ -99,6 +100,19 @@ fn ptx(context: &Context) -> Result<Outcome> {
 
 fn test(_: &Context) -> Result<Outcome> {
     counted(&mut cargo(&["test", "--workspace"]))
+}
+
+fn cuda(context: &Context) -> Result<Outcome> {
+    match cuda_link::provide(context.install) {
+        Ok(how) => {
+            println!("{how}");
+            let tests = ["--lib", "--test", "cuda_driver"];
+            counted(&mut cargo(
+                &[&["test", "--package", "warpwire", "--features", "cuda"], &tests[..]].concat(),
+            ))
+        }
+        Err(missing) => Ok(Outcome::Skipped(format!("{missing:#}"))),
+    }
 }
 
 fn rdma(context: &Context) -> Result<Outcome> {

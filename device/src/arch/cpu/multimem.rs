@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 use std::vec::Vec;
 
-use super::{load_ordering, store_ordering};
+use super::ordering::{load_ordering, store_ordering};
 use crate::abi::Global;
 use crate::arch::{LoadOrder, Relaxed, Scope, StoreOrder, Sys};
 

@@ -238,6 +238,14 @@ impl Bootstrap for Group {
         Ok(Some(Arc::new(Self::new(transport, Members::new(world, part.own), context, places))))
     }
 
+    fn expect_present(&self, rank: Rank) -> Result<()> {
+        let (world, mailbox) = (self.members.world(rank)?, self.transport.mailbox());
+        let loss = mailbox.loss(world).map(Failure::Lost);
+        let failure = loss.or_else(|| mailbox.is_aborted().then_some(Failure::Aborted));
+        failure
+            .map_or(Ok(()), |failure| Err(self.members.error("looking for a rank", Duration::ZERO, failure)))
+    }
+
     fn abort(&self) {
         self.transport.abort();
     }

@@ -7,6 +7,7 @@ use warpwire_kernels::all_pair::{AllPairArgs, AllReduceAllPair, MAX_BLOCKS, MAX_
 
 use super::super::shape;
 use super::operands::{self, Operands};
+use super::turn::Turn;
 use crate::device::{Buffer, Device, Function, LaunchConfig, MemoryKind, MemoryOptions, Stream};
 use crate::error::{Error, Result};
 
@@ -83,6 +84,7 @@ pub(super) struct Member {
     own: Own,
     extent: Extent,
     sharing: Sharing,
+    turn: Turn,
     /// By rank, mapped for this rank's device.
     scratch: RankTable<Global<Ll16>>,
 }
@@ -97,11 +99,15 @@ impl Member {
     ) -> Result<Self> {
         let count = Error::RankCount { ranks: scratch.len(), least: 2, most: MAX_RANKS };
         let scratch = RankTable::new(scratch).ok_or(count)?;
-        Ok(Self { rank, own, extent, sharing, scratch })
+        Ok(Self { rank, own, extent, sharing, turn: Turn::default(), scratch })
     }
 
     pub(super) fn rank(&self) -> Rank {
         self.rank
+    }
+
+    pub(super) fn turn(&self) -> &Turn {
+        &self.turn
     }
 
     pub(super) fn launch_of(

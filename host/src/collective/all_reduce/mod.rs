@@ -1,9 +1,10 @@
 //! All-reduce, among the ranks of one process or of several.
 //!
-//! Layers: `operands` < `member` < this.
+//! Layers: `operands`, `turn` < `member` < this.
 
 mod member;
 mod operands;
+mod turn;
 
 use std::time::Duration;
 
@@ -125,11 +126,13 @@ impl AllReduce {
 
     /// Queues `rank`'s part of a round on `stream`; its waits last at most `timeout` each. Nothing is queued for 0 elements.
     ///
-    /// It may be captured into a graph: the rounds are counted on the device.
+    /// It may be captured into a graph, also as the rank's first round: the rounds are counted on the device, and nothing is
+    /// allocated. When a graph's rounds run is the caller's to order with the rank's others.
     ///
     /// # Errors
     ///
-    /// Before anything is queued: those of [`AllReduce::launch_of`] and of [`Stream::launch`]. A peer that does not take part:
+    /// Before anything is queued: those of [`AllReduce::launch_of`] and of [`Stream::launch`]; [`Error::RankBusy`] where the
+    /// rank's last round was queued on another stream that has work in flight. A peer that does not take part:
     /// [`Error::WaitFailed`] from [`Stream::synchronize`]; the group then has to be [`reset`](AllReduce::reset) before its
     /// next round.
     ///
@@ -144,18 +147,19 @@ impl AllReduce {
         operands: Operands,
         timeout: Duration,
     ) -> Result<()> {
-        let (function, config, args) = self.launch_of(rank, stream, operands, timeout)?;
+        let member = self.member(rank)?;
+        let (function, config, args) = member.launch_of(stream, operands, timeout)?;
         if operands.count == 0 {
             return Ok(());
         }
         // SAFETY: the scratch of every rank and the rounds live as long as `self`, the operands as long as the caller says,
         // the board as long as the stream. All are reached by the rank's device: within a process there is only one GPU, or
-        // none, and of other processes they are mapped for it.
-        unsafe { stream.launch(function, config, args) }
+        // none, and of other processes they are mapped for it. No other round of the rank is in flight: it is its turn.
+        member.turn().take(rank, stream, || unsafe { stream.launch(function, config, args) })
     }
 
     /// What [`AllReduce::enqueue`] launches for `rank`: the kernel, the shape and the arguments, for a kernel of one's own that
-    /// takes the same ones.
+    /// takes the same ones. That the rank has no other round in flight is then the caller's to see to.
     ///
     /// # Errors
     ///
@@ -168,9 +172,12 @@ impl AllReduce {
         operands: Operands,
         timeout: Duration,
     ) -> Result<(&Function<AllReduceAllPair>, LaunchConfig, AllPairArgs)> {
+        self.member(rank)?.launch_of(stream, operands, timeout)
+    }
+
+    fn member(&self, rank: Rank) -> Result<&Member> {
         let member = self.members.iter().find(|member| member.rank() == rank);
-        let member = member.ok_or(Error::NoSuchRank { rank, ranks: self.ranks })?;
-        member.launch_of(stream, operands, timeout)
+        member.ok_or(Error::NoSuchRank { rank, ranks: self.ranks })
     }
 
     /// Forgets all rounds, after a failed one. No launch of any rank may be in flight; each stream has to be reset too.

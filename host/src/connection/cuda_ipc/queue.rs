@@ -335,4 +335,24 @@ mod tests {
             assert!(queue.kept.is_empty());
         }
     }
+
+    /// Whoever sees a mark may look at the word that it came with. So the mark is written last: of two values for one place, the
+    /// one that stays. By the stream, and by the kernel that makes small writes.
+    #[test]
+    fn a_word_is_written_before_its_mark() {
+        let device = Device::open(DeviceSelector::Cpu).unwrap();
+        let buffer = device.allocate_shareable::<u64>(2).unwrap();
+        let [from, to] = [0, 1].map(|word| buffer.address().add(word).cast());
+        for make in [Queue::new, Queue::delivering] {
+            let mut queue = make(&device).unwrap();
+            let Words::Written { progress } = &queue.words else {
+                panic!("the CPU device's streams write words")
+            };
+            let place = progress.address();
+            // SAFETY: a word of the queue's own, which outlives the stream, and two of the buffer, which outlives the queue.
+            unsafe { queue.write(to, from, 8, Some((place, 1 << 40))) }.unwrap();
+            queue.stream.synchronize().unwrap();
+            assert_eq!(queue.passed().unwrap(), queue.last, "the word was written behind its mark");
+        }
+    }
 }

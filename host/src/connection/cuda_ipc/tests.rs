@@ -1,9 +1,7 @@
 //! One connection in one process, by each way of setting words and of writing.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::*;
-use crate::connection::Connection;
+use crate::connection::{Connection, contract};
 use crate::device::{Buffer, DeviceSelector};
 use crate::memory::{RegisteredMemory, Transports};
 
@@ -25,77 +23,12 @@ fn memory<T: warpwire_device::abi::Pod>(buffer: &Buffer<T>) -> RegisteredMemory 
 }
 
 #[test]
-fn writes_of_odd_lengths_and_updates_arrive_in_order() {
+fn each_does_what_a_connection_has_to() {
     let device = cpu();
     for connection in all(&device) {
-        let (from, to) =
-            (device.allocate_shareable::<u8>(5000).unwrap(), device.allocate_shareable::<u8>(5000).unwrap());
-        let words = device.allocate_shareable::<u64>(2).unwrap();
-        let bytes: Vec<u8> = (0..5000).map(|i| (i * 7 % 251) as u8).collect();
-        from.write(&bytes).unwrap();
-        let (source, target, word) = (memory(&from), memory(&to), memory(&words));
-        let mut expected = vec![0; 5000];
-        let mut last = connection.mark().unwrap();
-        for (round, (offset, at, len)) in
-            [(0, 0, 1), (1, 7, 3), (13, 100, 4096), (4999, 4999, 1), (0, 4000, 999), (5, 5, 0)]
-                .into_iter()
-                .enumerate()
-        {
-            connection.write(&target, at, &source, offset, len).unwrap();
-            connection.update(&word, 8, round as u64 + 1).unwrap();
-            let mark = connection.mark().unwrap();
-            assert!(mark > last, "{mark:?} after {last:?}");
-            last = mark;
-            let (at, offset, len) = (at as usize, offset as usize, len as usize);
-            expected[at..at + len].copy_from_slice(&bytes[offset..offset + len]);
-        }
-        connection.flush(LONG).unwrap();
-        assert!(connection.is_complete(last).unwrap());
-        assert_eq!(to.read().unwrap(), expected);
-        assert_eq!(words.read().unwrap(), [0, 6]);
-    }
-}
-
-#[test]
-fn whoever_sees_an_update_sees_the_writes_before_it() {
-    const ROUNDS: u64 = 2000;
-    let device = cpu();
-    for connection in all(&device) {
-        let (from, to) =
-            (device.allocate_shareable::<u64>(300).unwrap(), device.allocate_shareable::<u64>(300).unwrap());
-        let words = device.allocate_shareable::<u64>(1).unwrap();
-        let (source, target, word) = (memory(&from), memory(&to), memory(&words));
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for round in 1..=ROUNDS {
-                    from.write(&vec![round; 300]).unwrap();
-                    if round % 2 == 0 {
-                        connection.write(&target, 0, &source, 0, 2400).unwrap();
-                        connection.update(&word, 0, round).unwrap();
-                    } else {
-                        let places = [(&target, 0), (&source, 0)];
-                        connection.write_and_update(places, 2400, (&word, 0), round).unwrap();
-                    }
-                    connection.flush(LONG).unwrap();
-                }
-            });
-            // SAFETY: the word is live and aligned, and touched by atomic accesses alone.
-            let seen = unsafe { AtomicU64::from_ptr(words.address().address() as *mut u64) };
-            let mut round = 0;
-            while round < ROUNDS {
-                let now = seen.load(Ordering::Acquire);
-                assert!(now >= round, "{now} after {round}");
-                if now > round {
-                    round = now;
-                    let mut edge = [0];
-                    to.read_at(299, &mut edge).unwrap();
-                    assert!(edge[0] >= round, "{edge:?} behind {round}");
-                } else {
-                    std::thread::yield_now();
-                }
-            }
-        });
-        assert_eq!(to.read().unwrap(), [ROUNDS; 300]);
+        contract::writes_and_updates_arrive_in_order(&device, &connection);
+        contract::an_update_comes_behind_the_writes_before_it(&device, &connection);
+        contract::memories_are_kept_until_their_work_is_complete(&device, &connection);
     }
 }
 
@@ -143,23 +76,6 @@ fn more_words_than_are_staged_and_no_flush_between() {
         (1..=1000).for_each(|value| connection.update(&word, 0, value).unwrap());
         connection.flush(LONG).unwrap();
         assert_eq!(words.read().unwrap(), [1000]);
-    }
-}
-
-#[test]
-fn memories_are_kept_until_their_work_is_complete_and_no_longer() {
-    let device = cpu();
-    for connection in all(&device) {
-        let buffer = device.allocate_shareable::<u64>(1000).unwrap();
-        let part = buffer.memory().0;
-        let before = Arc::strong_count(part);
-        for _ in 0..500 {
-            // Each time a registration of its own, dropped at once.
-            let (to, from) = (memory(&buffer.part(0, 10).unwrap()), memory(&buffer.part(10, 10).unwrap()));
-            connection.write(&to, 0, &from, 0, 80).unwrap();
-        }
-        connection.flush(LONG).unwrap();
-        assert_eq!(Arc::strong_count(part), before, "all were let go");
     }
 }
 

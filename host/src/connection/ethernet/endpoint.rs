@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::super::endpoint::{Endpoint, Peer};
 use super::super::link::{Link, Transport};
 use super::EthernetLink;
-use super::service::Meeting;
+use super::service::{Meeting, Part};
 use crate::bootstrap::DEFAULT_TIMEOUT;
 use crate::device::Device;
 use crate::env;
@@ -63,7 +63,7 @@ impl EthernetEndpoint {
         *self.secret.as_bytes() < theirs.secret
     }
 
-    /// The connection, which is to stand by the deadline.
+    /// The connection, which is to stand by the deadline. Its callers wait for room for a minute at least.
     pub(super) fn meet(self, peer: Peer<'_>, deadline: Deadline) -> Result<EthernetLink> {
         let refused = |reason: &str| {
             let (transport, reason) = (Transport::Ethernet.name(), reason.to_owned());
@@ -76,13 +76,15 @@ impl EthernetEndpoint {
         }
         let listens = self.listens(&theirs);
         let Self { device, listener, secret, scope } = self;
-        let meeting = if listens {
-            Meeting::Listen { listener, secret, claim: encode(&peer.site.process) }
+        let part = if listens {
+            Part::Listen { listener, secret, claim: encode(&peer.site.process) }
         } else {
             let (address, secret) = (theirs.endpoint.seen_from(scope), Secret::from_bytes(theirs.secret));
-            Meeting::Connect { address, secret, claim: encode(&process_id()?) }
+            Part::Connect { address, secret, claim: encode(&process_id()?) }
         };
-        EthernetLink::start(&device, peer.rank, peer.site.process, meeting, deadline)
+        let meeting = Meeting { part, deadline, life: peer.life };
+        let room = deadline.given().max(DEFAULT_TIMEOUT);
+        EthernetLink::start(&device, peer.rank, peer.site.process, meeting, room)
     }
 }
 
@@ -95,6 +97,7 @@ impl Endpoint for EthernetEndpoint {
 
     /// It waits for nothing, so what is left of the caller's time, maybe little, is not what the ends have to meet in.
     fn join(self: Box<Self>, peer: Peer<'_>, timeout: Duration) -> Result<Arc<dyn Link>> {
-        Ok(Arc::new(self.meet(peer, Deadline::after(timeout.max(DEFAULT_TIMEOUT)))?))
+        let deadline = Deadline::after(timeout.max(peer.patience));
+        Ok(Arc::new(self.meet(peer, deadline)?))
     }
 }

@@ -48,7 +48,7 @@ enum Heard {
 }
 
 /// No wait is longer: `stop` is to be looked at now and then.
-const LOOK: Duration = Duration::from_millis(50);
+pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// Listens until the one comes that knows the secret and makes `claim`; nothing where the deadline passes first, or `stop`
 /// says that nobody is awaited any more.
@@ -57,7 +57,7 @@ pub(super) fn greet(
     secret: &Secret,
     claim: &[u8],
     deadline: Deadline,
-    stop: &dyn Fn() -> bool,
+    stop: &mut dyn FnMut() -> bool,
 ) -> io::Result<Option<Greeted>> {
     let poller = Poller::new()?;
     listener.set_nonblocking(true)?;
@@ -206,8 +206,8 @@ mod tests {
         let mut half = TcpStream::connect(address).unwrap();
         half.write_all(b"WWBS\x01\x00\x01").unwrap();
         let greeted = thread::scope(|scope| {
-            let host =
-                scope.spawn(|| greet(&listener, &right, b"me", Deadline::after(LONG), &|| false).unwrap());
+            let host = scope
+                .spawn(|| greet(&listener, &right, b"me", Deadline::after(LONG), &mut || false).unwrap());
             let other = |secret: &Secret, claim: &'static [u8]| {
                 let mut claim = |_: &TcpStream| Ok(claim.to_vec());
                 dial(&[address], secret, &mut claim, Deadline::after(LONG), &|| false)
@@ -237,7 +237,7 @@ mod tests {
         let (listener, _) = listener();
         let secret = Secret::from_text(None);
         let soon = Deadline::after(Duration::from_millis(20));
-        assert!(greet(&listener, &secret, b"", soon, &|| false).unwrap().is_none());
-        assert!(greet(&listener, &secret, b"", Deadline::after(LONG), &|| true).unwrap().is_none());
+        assert!(greet(&listener, &secret, b"", soon, &mut || false).unwrap().is_none());
+        assert!(greet(&listener, &secret, b"", Deadline::after(LONG), &mut || true).unwrap().is_none());
     }
 }

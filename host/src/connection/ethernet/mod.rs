@@ -13,7 +13,8 @@
 //!
 //! # Ends
 //!
-//! A peer that dies is noticed by its socket, at once; a host that goes without a word by keep-alive probes, within half a
+//! An end whose peer has yet to come waits for the communicator's time, and no longer than the peer lives: the bootstrap tells of
+//! its death. Then a peer that dies is noticed by its socket, at once; a host that goes without a word by keep-alive probes, within half a
 //! minute; one that stands still, by the deadline of whoever waits for it, and by leaving what is sent to it untaken for half a
 //! minute. An end that closes tells the other, which fails only where something was still on its way. What this end has asked for
 //! and not flushed by then may not arrive.
@@ -70,20 +71,19 @@ struct EthernetLink {
 }
 
 impl EthernetLink {
-    /// The end of a connection that is about to stand, by the deadline. A caller waits for room as long as that was away.
+    /// The end of a connection that is about to stand. A caller waits for room as long as `timeout`.
     fn start(
         device: &Device,
         peer: Rank,
         process: ProcessId,
         meeting: Meeting,
-        deadline: Deadline,
+        timeout: Duration,
     ) -> Result<Self> {
         let (queue, socket) = (Arc::<Queue>::default(), Socket::default());
-        let service = Service::new(&queue, &socket, device, peer, deadline)?;
+        let service = Service::new(&queue, &socket, device, peer)?;
         let name = format!("warpwire-eth-recv-{}", peer.0);
         let thread = thread::Builder::new().name(name).spawn(move || service.run(meeting));
         let thread = thread.map_err(|error| Error::system("starting a connection's thread", error))?;
-        let timeout = deadline.given();
         Ok(Self { peer, process, queue, socket, timeout, thread: Mutex::new(Some(thread)) })
     }
 

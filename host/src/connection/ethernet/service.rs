@@ -17,6 +17,7 @@ use super::request::End;
 use super::sender::{BATCH_BYTES, Sender};
 use super::staging::Staging;
 use super::words::Words;
+use crate::connection::Life;
 use crate::device::Device;
 use crate::env;
 use crate::error::Result;
@@ -32,9 +33,19 @@ pub(super) const SILENCE: Duration = Duration::from_secs(30);
 const ATTEMPT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What this end does for the connection to come about.
+/// How the connection comes about.
 #[derive(Debug)]
-pub(super) enum Meeting {
+pub(super) struct Meeting {
+    pub(super) part: Part,
+    /// When it has to have come about.
+    pub(super) deadline: Deadline,
+    /// Whether the other end may still come.
+    pub(super) life: Life,
+}
+
+/// What this end does for it.
+#[derive(Debug)]
+pub(super) enum Part {
     /// It waits for the one that knows the secret and makes the claim.
     Listen { listener: TcpListener, secret: Secret, claim: Vec<u8> },
     /// It connects, and says who it is.
@@ -53,7 +64,6 @@ pub(super) struct Service {
     queue: Arc<Queue>,
     socket: Socket,
     peer: Rank,
-    deadline: Deadline,
     /// What is gathered to be sent, and what has come.
     batch: Staging,
     data: Staging,
@@ -63,19 +73,11 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// `deadline` is that of the meeting.
-    pub(super) fn new(
-        queue: &Arc<Queue>,
-        socket: &Socket,
-        device: &Device,
-        peer: Rank,
-        deadline: Deadline,
-    ) -> Result<Self> {
+    pub(super) fn new(queue: &Arc<Queue>, socket: &Socket, device: &Device, peer: Rank) -> Result<Self> {
         Ok(Self {
             queue: Arc::clone(queue),
             socket: Arc::clone(socket),
             peer,
-            deadline,
             batch: Staging::new(device, BATCH_BYTES)?,
             data: Staging::new(device, PIECE_BYTES)?,
             words: Words::new(device)?,
@@ -114,29 +116,35 @@ impl Service {
 
     /// The socket, once the other end has proved to be the peer.
     fn meet(&self, meeting: Meeting) -> Result<Greeted, String> {
-        let greeted = match meeting {
-            Meeting::Listen { listener, secret, claim } => {
-                let stop = || self.queue.is_closing();
-                let greeted = greet(&listener, &secret, &claim, self.deadline, &stop);
+        let Meeting { part, deadline, life } = meeting;
+        let greeted = match part {
+            Part::Listen { listener, secret, claim } => {
+                let mut death = None;
+                let mut stop = || {
+                    death = life.ended();
+                    death.is_some() || self.queue.is_closing()
+                };
+                let greeted = greet(&listener, &secret, &claim, deadline, &mut stop);
                 let greeted = greeted.map_err(|error| format!("waiting for it to connect: {error}"))?;
-                greeted.ok_or_else(|| format!("it did not connect within {:?}", self.deadline.given()))?
+                let late = || format!("it did not connect within {:?}", deadline.given());
+                greeted.ok_or_else(|| death.unwrap_or_else(late))?
             }
-            Meeting::Connect { address, secret, claim } => {
+            Part::Connect { address, secret, claim } => {
                 // Also where this end closes meanwhile: the other would wait for it else. A little later it is silenced.
-                let stream = self.reach(address)?;
+                let stream = self.reach(address, deadline, &life)?;
                 self.keep(&stream)?;
                 if self.queue.is_silenced() {
                     return Err("it was closed".to_owned());
                 }
                 let mut claim = |_: &TcpStream| Ok(claim.clone());
-                let introduced = introduce(stream, address, &secret, &mut claim, self.deadline);
+                let introduced = introduce(stream, address, &secret, &mut claim, deadline);
                 let established = introduced.map_err(|fault| format!("at {address}: {fault}"))?;
                 let stream = established.stream.try_clone();
                 let stream = stream.map_err(|error| format!("duplicating its socket: {error}"))?;
                 Greeted { stream, early: established.reader.into_rest() }
             }
             #[cfg(test)]
-            Meeting::Met(greeted) => greeted,
+            Part::Met(greeted) => greeted,
         };
         self.keep(&greeted.stream)?;
         let stream = &greeted.stream;
@@ -154,9 +162,9 @@ impl Service {
     }
 
     /// A socket that is connected to where the peer has listened since before it said so, whatever else it does now.
-    fn reach(&self, address: SocketAddr) -> Result<TcpStream, String> {
+    fn reach(&self, address: SocketAddr, deadline: Deadline, life: &Life) -> Result<TcpStream, String> {
         let mut last = "no attempt was made".to_owned();
-        while let Some(left) = self.deadline.left()
+        while let Some(left) = deadline.left()
             && !self.queue.is_silenced()
         {
             match reach(address, left.min(ATTEMPT)) {
@@ -167,9 +175,12 @@ impl Service {
                 }
                 Err(error) => last = error.to_string(),
             }
+            if let Some(death) = life.ended() {
+                return Err(death);
+            }
             thread::sleep(PAUSE);
         }
-        let waited = self.deadline.given();
+        let waited = deadline.given();
         Err(format!(
             "at {address}, within {waited:?}: {last}; where its host has several networks, {} there says which to use",
             env::SOCKET_IFNAME

@@ -12,7 +12,7 @@ use super::line::Line;
 use super::link::InfiniBandLink;
 use super::receiver::Receiver;
 use super::scratch::{self, MESSAGE_BYTES, Scratch};
-use crate::connection::endpoint::{Endpoint, Peer};
+use crate::connection::endpoint::{Endpoint, Life, Peer};
 use crate::connection::link::{Link, Transport};
 use crate::device::Device;
 use crate::env;
@@ -110,7 +110,7 @@ impl InfiniBandEndpoint {
     /// An end that speaks before the other answers would count it as lost after a while. So the end with the lower name
     /// greets, and begins anew when that has failed; the other says nothing until it was greeted. Its packets are then sure
     /// to be the first that the greeter's queue pair sees.
-    fn meet(&self, peer: Rank, far: &Description, deadline: Instant) -> Result<()> {
+    fn meet(&self, (peer, life): (Rank, &Life), far: &Description, deadline: Instant) -> Result<()> {
         let name = |adapter, number| (adapter, number);
         let own = name(self.adapter.guid(), self.queue_pair.number());
         let greets = own < name(far.adapter, far.address.number);
@@ -130,8 +130,11 @@ impl InfiniBandEndpoint {
                     self.greet(far)?;
                 }
             }
+            let transport = Transport::InfiniBand.name();
+            if let Some(reason) = life.ended() {
+                return Err(ConnectionError::Failed { peer, transport, reason }.into());
+            }
             if Instant::now() > deadline {
-                let transport = Transport::InfiniBand.name();
                 return Err(ConnectionError::Timeout { peer, transport, timeout }.into());
             }
             thread::sleep(Duration::from_micros(200));
@@ -215,7 +218,7 @@ impl Endpoint for InfiniBandEndpoint {
 
     fn join(self: Box<Self>, peer: Peer<'_>, timeout: Duration) -> Result<Arc<dyn Link>> {
         let far = Description::open(peer.description)?;
-        self.meet(peer.rank, &far, Instant::now() + timeout)?;
+        self.meet((peer.rank, &peer.life), &far, Instant::now() + timeout)?;
         let (mode, depths) = (self.mode, self.depths);
         let line = Arc::new(Line::new(
             (peer.rank, far),

@@ -32,6 +32,9 @@ pub(super) struct Room {
     pub(super) receives: u64,
 }
 
+/// Vain looks for completions before the adapter is asked whether it has said anything by itself, since that is a system call.
+const LOOKS_PER_CHECK: u32 = 1024;
+
 /// How long a request that has failed may take to say so.
 const SWEPT: Duration = Duration::from_millis(500);
 
@@ -60,6 +63,8 @@ pub(super) struct Line {
 pub(super) struct State {
     pub(super) flight: Flight,
     pub(super) counts: Counts,
+    /// Vain looks for completions since the adapter was last asked.
+    looks: u32,
 }
 
 impl Line {
@@ -69,7 +74,7 @@ impl Line {
         adapter: Adapter,
         (scratch, queue_pair): (Scratch, QueuePair),
     ) -> Self {
-        let state = State { flight: Flight::new(depths.send as usize), counts: Counts::default() };
+        let state = State { flight: Flight::new(depths.send as usize), counts: Counts::default(), looks: 0 };
         Self {
             peer,
             mode,
@@ -169,10 +174,23 @@ impl Line {
             _ => {}
         });
         match (fault, polled) {
-            (Some(fault), _) => Err(self.fail(fault)),
+            (Some(fault), _) => Err(self.fail(fault + &self.adapter.ports_down())),
             (None, Err(error)) => Err(self.fail(error.to_string())),
+            (None, Ok(0)) if state.looks >= LOOKS_PER_CHECK => {
+                state.looks = 0;
+                self.check_adapter()
+            }
+            (None, Ok(0)) => {
+                state.looks += 1;
+                Ok(())
+            }
             (None, Ok(_)) => Ok(()),
         }
+    }
+
+    /// Fails where the adapter has said by itself that the queue pair can no longer be used.
+    pub(super) fn check_adapter(&self) -> Result<()> {
+        self.queue_pair.fault().map_or(Ok(()), |fault| Err(self.fail(fault)))
     }
 
     /// Tells the peer how many of its signals' receives were posted again so far, if there is room for that now.

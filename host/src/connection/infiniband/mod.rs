@@ -17,7 +17,9 @@
 //!
 //! The first request that ends with an error makes the connection fail, with an error that names the peer and says the
 //! status; both directions are stopped, so that the peer's requests fail too. A peer that does not answer counts as lost
-//! after [`InfiniBandConfig::timeout`] and its retries.
+//! after [`InfiniBandConfig::timeout`] and its retries. What the adapter says by itself, of the connection's objects or of all
+//! that it has, makes it fail as well: heard at once by the thread of `host-no-atomic`, else by whoever waits for a completion.
+//! A port that loses its link does not: the connection outlives a link that comes back soon, and names the port if it fails.
 //!
 //! Layers: `config`, `split`, `token`, `description` < `counts`, `flight`, `inbox`, `scratch`, `gdrcopy` < `words`, `line` <
 //! `receiver` < `link` < `endpoint`.

@@ -18,6 +18,10 @@ use crate::verbs::{Completion, Outcome};
 /// How soon credits are tried again that there was no room for.
 const RETRY: Duration = Duration::from_millis(1);
 
+/// How long it sleeps at most. Of what the adapter says all threads are woken, but whichever is not asleep just then finds it
+/// heard by another; it comes to look before long.
+const LONGEST: Duration = Duration::from_secs(1);
+
 /// The thread; ended and waited for on drop.
 #[derive(Debug)]
 pub(super) struct Receiver {
@@ -88,12 +92,13 @@ impl Serving {
     fn serve(&mut self) -> Result<()> {
         while !self.line.is_closed() {
             self.drain()?;
+            self.line.check_adapter()?;
             let owes = self.posted - self.told >= u64::from(self.line.receives() / 4).max(1);
             let waits_for_room = owes && !self.tell_credits()?;
             self.line.queue_pair.receive_completions().arm()?;
             // What came before the queue was armed wakes nobody.
             if self.drain()? == 0 && !self.line.is_closed() {
-                self.sleep(waits_for_room.then_some(RETRY))?;
+                self.sleep(if waits_for_room { RETRY } else { LONGEST })?;
             }
             self.line.queue_pair.receive_completions().acknowledge();
         }
@@ -147,8 +152,8 @@ impl Serving {
         self.line.fail(reason.to_owned())
     }
 
-    /// Until a completion comes, or the end, or the time has passed.
-    fn sleep(&self, timeout: Option<Duration>) -> Result<()> {
+    /// Until a completion comes, or the end, or the adapter says something, or the time has passed.
+    fn sleep(&self, timeout: Duration) -> Result<()> {
         let Some(completions) = self.line.queue_pair.receive_completions().descriptor() else {
             return Ok(());
         };
@@ -157,12 +162,10 @@ impl Serving {
         let mut waited = [
             PollFd::from_borrowed_fd(completions, PollFlags::IN),
             PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.line.adapter.events(), PollFlags::IN),
         ];
-        let timeout = timeout.map(|timeout| Timespec {
-            tv_sec: timeout.as_secs() as i64,
-            tv_nsec: timeout.subsec_nanos().into(),
-        });
-        match poll(&mut waited, timeout.as_ref()) {
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+        match poll(&mut waited, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(Error::system("waiting for a signal", std::io::Error::from(error))),
         }

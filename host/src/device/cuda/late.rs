@@ -44,23 +44,23 @@ pub(super) struct MulticastProperties {
 const _: () = assert!(size_of::<MulticastProperties>() == 32);
 
 /// `CUstreamBatchMemOpParams` of cuda.h, as what sets a 64-bit word.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub(super) struct WordWrite {
     /// [`WRITE_VALUE_64`].
-    pub(super) operation: c_int,
-    pub(super) address: u64,
-    pub(super) value: u64,
+    operation: c_int,
+    address: u64,
+    value: u64,
     /// 0: with a barrier of system scope before it.
-    pub(super) flags: c_uint,
+    flags: c_uint,
     /// The driver's own.
-    pub(super) alias: u64,
-    pub(super) reserved: u64,
+    alias: u64,
+    reserved: u64,
 }
 const _: () = assert!(size_of::<WordWrite>() == 48);
 
 /// `CU_STREAM_MEM_OP_WRITE_VALUE_64`.
-pub(super) const WRITE_VALUE_64: c_int = 5;
+const WRITE_VALUE_64: c_int = 5;
 
 macro_rules! late {
     ($($(#[$meta:meta])* $function:ident = $symbol:literal($($arg:ident: $t:ty),*);)*) => {
@@ -178,6 +178,34 @@ impl Late {
         }
     }
 
+    /// Sets two words from a stream, each an address and a value, the first before the second: in one call, or in two where the
+    /// driver takes no batches.
+    ///
+    /// # Safety
+    ///
+    /// `stream` is live and its context current; the words are aligned, reached by the device, and live until the stream has
+    /// passed this.
+    pub(super) unsafe fn write_words(&self, stream: CUstream, words: [(u64, u64); 2]) -> Result<(), Failure> {
+        // 0, the default: a barrier of system scope stands between what was queued before and each write.
+        let flags = 0;
+        let mut batch = words.map(|(address, value)| WordWrite {
+            operation: WRITE_VALUE_64,
+            address,
+            value,
+            flags,
+            alias: 0,
+            reserved: 0,
+        });
+        // SAFETY: the caller's contract; the driver reads the list, which is that long, before it returns.
+        match unsafe { self.stream_write_values(stream, 2, batch.as_mut_ptr(), 0) } {
+            Err(Failure { code: NOT_SUPPORTED, .. }) => words.into_iter().try_for_each(|(address, value)| {
+                // SAFETY: the caller's contract.
+                unsafe { self.stream_write_value(stream, address, value, flags) }
+            }),
+            queued => queued,
+        }
+    }
+
     /// Makes a graph executable.
     ///
     /// # Safety
@@ -194,5 +222,96 @@ impl Late {
             unsafe { super::sys::call!(cuGraphInstantiate_v2(&mut executable, graph, node, log, 0)) }?;
         }
         Ok(executable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::{ptr, slice};
+
+    use super::super::sys::INVALID_VALUE;
+    use super::*;
+
+    /// A call of the driver's.
+    #[derive(Debug, PartialEq)]
+    enum Called {
+        Batch(Vec<WordWrite>, c_uint),
+        Word(u64, u64, c_uint),
+    }
+
+    thread_local! {
+        /// The calls so far, and what the next ones answer.
+        static DRIVER: RefCell<(Vec<Called>, Vec<c_int>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+    }
+
+    fn answer(call: Called) -> c_int {
+        DRIVER.with_borrow_mut(|(calls, answers)| {
+            calls.push(call);
+            answers.remove(0)
+        })
+    }
+
+    unsafe extern "C" fn batch(_: CUstream, count: c_uint, words: *mut WordWrite, flags: c_uint) -> c_int {
+        // SAFETY: the driver's contract, which is what is tested: so many entries lie there.
+        let words = unsafe { slice::from_raw_parts(words, count as usize) };
+        answer(Called::Batch(words.to_vec(), flags))
+    }
+
+    unsafe extern "C" fn word(_: CUstream, address: u64, value: u64, flags: c_uint) -> c_int {
+        answer(Called::Word(address, value, flags))
+    }
+
+    /// What a driver is asked for two words, and what comes of it, where it has these functions and gives these answers.
+    fn asked(batches: bool, answers: &[c_int]) -> (Vec<Called>, Result<(), Failure>) {
+        DRIVER.set((Vec::new(), answers.to_vec()));
+        // This program has none of the functions, so that only the two are there.
+        let mut late = Late::bind(libloading::os::unix::Library::this().into());
+        late.stream_write_values = batches.then_some(batch);
+        late.stream_write_value = Some(word);
+        // SAFETY: the functions above touch neither the stream nor the words.
+        let result = unsafe { late.write_words(ptr::null_mut(), [(8, 1), (16, 2)]) };
+        let (calls, left) = DRIVER.take();
+        assert!(left.is_empty(), "answers that nobody asked for: {left:?}");
+        (calls, result)
+    }
+
+    /// The second word says that the first has been set: whoever sees it may look at the first.
+    #[test]
+    fn words_are_set_in_order_in_one_call() {
+        let (calls, result) = asked(true, &[0]);
+        assert_eq!(result, Ok(()));
+        let set = |address, value| WordWrite {
+            operation: WRITE_VALUE_64,
+            address,
+            value,
+            flags: 0,
+            alias: 0,
+            reserved: 0,
+        };
+        assert_eq!(calls, [Called::Batch(vec![set(8, 1), set(16, 2)], 0)]);
+    }
+
+    #[test]
+    fn where_there_are_no_batches_words_are_set_one_by_one() {
+        let one_by_one = [Called::Word(8, 1, 0), Called::Word(16, 2, 0)];
+        // A driver without the function, and one that has it and refuses.
+        let (calls, result) = asked(false, &[0, 0]);
+        assert_eq!((calls.as_slice(), result), (&one_by_one[..], Ok(())));
+        let (calls, result) = asked(true, &[NOT_SUPPORTED, 0, 0]);
+        assert_eq!((&calls[1..], result), (&one_by_one[..], Ok(())));
+    }
+
+    #[test]
+    fn a_failure_is_told_and_nothing_is_set_behind_it() {
+        let failure = |function, code| Err(Failure { function, code });
+        let (calls, result) = asked(true, &[INVALID_VALUE]);
+        assert_eq!((calls.len(), result), (1, failure("cuStreamBatchMemOp_v2", INVALID_VALUE)));
+        // Where streams set no words at all, whoever asked has to know: a connection then copies them.
+        for code in [INVALID_VALUE, NOT_SUPPORTED] {
+            let (calls, result) = asked(false, &[code]);
+            assert_eq!(calls, [Called::Word(8, 1, 0)]);
+            assert_eq!(result, failure("cuStreamWriteValue64_v2", code));
+        }
     }
 }

@@ -12,9 +12,8 @@ use super::event::CudaEvent;
 use super::failure::Failure;
 use super::function::CudaFunction;
 use super::graph::CudaGraph;
-use super::late::{WRITE_VALUE_64, WordWrite};
 use super::relaunch::CudaRelaunch;
-use super::sys::{NOT_READY, NOT_SUPPORTED, call};
+use super::sys::{NOT_READY, call};
 use crate::device::LaunchConfig;
 use crate::device::driver::{DriverEvent, DriverFunction, DriverGraph, DriverRelaunch, DriverStream};
 use crate::error::{Error, Result};
@@ -133,25 +132,9 @@ impl DriverStream for CudaStream {
 
     unsafe fn write_words(&self, words: [(u64, u64); 2]) -> Result<()> {
         let _current = self.context.enter()?;
-        let write = |(address, value)| WordWrite {
-            operation: WRITE_VALUE_64,
-            address,
-            value,
-            // As in `write_word`.
-            flags: 0,
-            alias: 0,
-            reserved: 0,
-        };
-        let mut writes = words.map(write);
-        // SAFETY: the caller's contract; the stream is of the context that is current, and the driver reads the list, which
-        // is that long, before it returns.
-        match unsafe { self.context.late().stream_write_values(self.raw, 2, writes.as_mut_ptr(), 0) } {
-            // SAFETY: the caller's contract.
-            Err(Failure { code: NOT_SUPPORTED, .. }) => unsafe {
-                words.into_iter().try_for_each(|(address, value)| self.write_word(address, value))
-            },
-            queued => queued.map_err(|failure| failure.during("queue the setting of two words")),
-        }
+        // SAFETY: the caller's contract; the stream is of the context that is current.
+        unsafe { self.context.late().write_words(self.raw, words) }
+            .map_err(|failure| failure.during("queue the setting of two words"))
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use socket2::SockRef;
 
 use super::*;
+use crate::bootstrap::{Bootstrap, LocalBootstrap};
 use crate::net::payload::decode;
 
 /// Both ends are asked in one thread, in whichever order: a rank need not be waited for where it waits.
@@ -15,9 +16,10 @@ fn ends_meet_whoever_is_asked_first() {
     for round in 0..8 {
         let ends = [endpoint(&device, LOOPBACK), endpoint(&device, LOOPBACK)];
         let said = [0, 1].map(|end: usize| ends[end].description().unwrap());
-        let links = ends.into_iter().zip(said.iter().rev()).map(|(end, description)| {
-            Connection::over(end.join(Peer { rank: Rank(1), site: &site, description }, LONG).unwrap())
-        });
+        let links = ends
+            .into_iter()
+            .zip(said.iter().rev())
+            .map(|(end, description)| Connection::over(end.join(peer(1, &site, description), LONG).unwrap()));
         let links: Vec<_> = links.collect();
         let (buffer, _registered, there) = word(&device);
         links[round % 2].update(&there, 0, 7).unwrap();
@@ -36,8 +38,8 @@ fn ends_that_do_not_meet_say_whom_they_waited_for() {
         // Either the one that listens is never called, or the one that calls finds a listener that is not served.
         let (one, other) = (endpoint(&device, LOOPBACK), endpoint(&device, LOOPBACK));
         let description = other.description().unwrap();
-        let peer = Peer { rank: Rank(9), site: &site, description: &description };
-        let connection = Connection::over(Arc::new(one.meet(peer, Deadline::after(short)).unwrap()));
+        let there = peer(9, &site, &description);
+        let connection = Connection::over(Arc::new(one.meet(there, Deadline::after(short)).unwrap()));
         eventually("it fails", || connection.mark().is_err());
         let error = text(connection.mark());
         let known = ["did not connect within 100ms", "did not answer in time"];
@@ -59,8 +61,7 @@ fn a_connection_that_has_yet_to_come_about_can_be_closed() {
         let (one, other) = (endpoint(&device, LOOPBACK), endpoint(&device, LOOPBACK));
         let description = other.description().unwrap();
         // With a limit beyond the test's patience: the close alone can end it.
-        let link =
-            one.join(Peer { rank: Rank(9), site: &site, description: &description }, 10 * LONG).unwrap();
+        let link = one.join(peer(9, &site, &description), 10 * LONG).unwrap();
         let connection = Connection::over(link);
         connection.close();
         assert!(text(connection.mark()).contains("was closed by this rank"));
@@ -76,8 +77,7 @@ fn an_end_that_closes_at_once_is_heard_of() {
         let ends = [endpoint(&device, LOOPBACK), endpoint(&device, LOOPBACK)];
         let said = [0, 1].map(|end: usize| ends[end].description().unwrap());
         let links = ends.into_iter().zip(said.iter().rev()).map(|(end, description)| {
-            let peer = Peer { rank: Rank(1), site: &site, description };
-            Connection::over(end.join(peer, 10 * LONG).unwrap())
+            Connection::over(end.join(peer(1, &site, description), 10 * LONG).unwrap())
         });
         let links: Vec<_> = links.collect();
         links[0].close();
@@ -99,12 +99,13 @@ fn an_end_that_has_gone_is_not_waited_for() {
         let listens = one.listens(&decode(&description).unwrap());
         drop(other);
         if listens {
-            // It would wait for its deadline: it cannot know.
+            // It would wait for its deadline, since nobody tells it.
             continue;
         }
-        let peer = Peer { rank: Rank(9), site: &site, description: &description };
         // With a limit beyond the test's patience.
-        let connection = Connection::over(Arc::new(one.meet(peer, Deadline::after(10 * LONG)).unwrap()));
+        let deadline = Deadline::after(10 * LONG);
+        let there = peer(9, &site, &description);
+        let connection = Connection::over(Arc::new(one.meet(there, deadline).unwrap()));
         eventually("it fails", || connection.mark().is_err());
         let error = text(connection.mark());
         assert!(error.contains("to rank 9 has failed: at 127.0.0.1:"), "{error}");
@@ -116,18 +117,89 @@ fn an_end_that_has_gone_is_not_waited_for() {
     panic!("a hundred ends would all have listened");
 }
 
+/// An end that listens for rank 1 of `own`'s job, that rank's own end, and what it has to know.
+fn one_that_listens(
+    device: &Device,
+    own: &Arc<dyn Bootstrap>,
+    deadline: Deadline,
+) -> (Connection, Box<EthernetEndpoint>, Vec<u8>) {
+    let site = site(device);
+    loop {
+        let (one, other) = (endpoint(device, LOOPBACK), endpoint(device, LOOPBACK));
+        let (said, description) = (one.description().unwrap(), other.description().unwrap());
+        if !one.listens(&decode(&description).unwrap()) {
+            continue;
+        }
+        let life = Life::new(Arc::downgrade(own), Rank(1));
+        let there = Peer { life, ..peer(1, &site, &description) };
+        let connection = Connection::over(Arc::new(one.meet(there, deadline).unwrap()));
+        return (connection, other, said);
+    }
+}
+
+/// A job of two ranks: this one's part, and the other's.
+fn job() -> [Arc<dyn Bootstrap>; 2] {
+    let ranks = LocalBootstrap::group(2).unwrap();
+    <[_; 2]>::try_from(ranks).unwrap().map(|rank| Arc::new(rank) as Arc<dyn Bootstrap>)
+}
+
+#[test]
+fn a_peer_that_dies_before_it_comes_is_not_waited_for() {
+    let device = cpu();
+    let [own, theirs] = job();
+    // With a limit beyond the test's patience.
+    let (connection, _other, _) = one_that_listens(&device, &own, Deadline::after(10 * LONG));
+    connection.mark().unwrap();
+    theirs.abort();
+    eventually("it fails", || connection.mark().is_err());
+    let error = text(connection.mark());
+    assert!(error.contains("to rank 1 has failed: it was aborted"), "{error}");
+}
+
+#[test]
+fn an_abort_of_this_ranks_ends_what_waits_for_peers() {
+    let device = cpu();
+    let [own, _theirs] = job();
+    let (connection, _other, _) = one_that_listens(&device, &own, Deadline::after(10 * LONG));
+    own.abort();
+    eventually("it fails", || connection.mark().is_err());
+    let error = text(connection.mark());
+    assert!(error.contains("to rank 1 has failed: ") && error.contains("aborted"), "{error}");
+}
+
+/// Its connections outlive its part in the job; so does this end's, whose own part is then over as well.
+#[test]
+fn a_peer_that_has_left_in_peace_may_still_come() {
+    let device = cpu();
+    let site = site(&device);
+    let [own, theirs] = job();
+    let (connection, other, said) = one_that_listens(&device, &own, Deadline::after(LONG));
+    drop(theirs);
+    eventually("its leave is known", || own.expect_present(Rank(1)).is_err());
+    // Looked at several times.
+    thread::sleep(4 * greeting::LOOK);
+    connection.mark().unwrap();
+    drop(own);
+    thread::sleep(2 * greeting::LOOK);
+    let _theirs = other.join(peer(0, &site, &said), LONG).unwrap();
+    let (buffer, _registered, there) = word(&device);
+    connection.update(&there, 0, 5).unwrap();
+    connection.flush(LONG).unwrap();
+    assert_eq!(buffer.read().unwrap(), [5]);
+}
+
 #[test]
 fn descriptions_that_cannot_be_read_are_refused() {
     let device = cpu();
     let site = site(&device);
     for description in [&b""[..], b"nonsense"] {
         let end = endpoint(&device, LOOPBACK);
-        let error = text(end.join(Peer { rank: Rank(9), site: &site, description }, LONG));
+        let error = text(end.join(peer(9, &site, description), LONG));
         assert!(error.contains("rank 9") && error.contains("cannot be read"), "{error}");
     }
     let end = endpoint(&device, LOOPBACK);
     let description = end.description().unwrap();
-    let error = text(end.join(Peer { rank: Rank(9), site: &site, description: &description }, LONG));
+    let error = text(end.join(peer(9, &site, &description), LONG));
     assert!(error.contains("cannot connect to itself"), "{error}");
 }
 
@@ -141,10 +213,7 @@ fn both_ends_sockets_look_after_their_peers() {
     let links: Vec<_> = ends
         .into_iter()
         .zip(said.iter().rev())
-        .map(|(end, description)| {
-            let peer = Peer { rank: Rank(1), site: &site, description };
-            end.meet(peer, Deadline::after(LONG)).unwrap()
-        })
+        .map(|(end, description)| end.meet(peer(1, &site, description), Deadline::after(LONG)).unwrap())
         .collect();
     for link in &links {
         eventually("they meet", || link.queue.has_met());

@@ -7,16 +7,17 @@ mod strangers;
 mod transfers;
 
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
 use warpwire_device::abi::{Pod, Rank};
 
 use super::greeting::Greeted;
+use super::service::Part;
 use super::*;
-use crate::bootstrap::{DomainId, HostId};
-use crate::connection::endpoint::{Endpoint, Peer};
+use crate::bootstrap::{DomainId, Group, HostId};
+use crate::connection::endpoint::{Endpoint, Life, Peer};
 use crate::connection::{Connection, Site};
 use crate::device::{Buffer, DeviceSelector};
 use crate::memory::{RegisteredMemory, Transports, process_id};
@@ -33,6 +34,15 @@ fn site(device: &Device) -> Site {
     Site::here(device, host, DomainId::from(host)).unwrap()
 }
 
+/// Rank `rank` at that site, in a job of which nothing is heard.
+fn peer<'a>(rank: u32, site: &'a Site, description: &'a [u8]) -> Peer<'a> {
+    Peer { rank: Rank(rank), site, description, life: unheard_of(), patience: Duration::ZERO }
+}
+
+fn unheard_of() -> Life {
+    Life::new(Weak::<Group>::new(), Rank(0))
+}
+
 fn endpoint(device: &Device, ip: impl Into<std::net::IpAddr>) -> Box<EthernetEndpoint> {
     Box::new(EthernetEndpoint::at(device, SocketAddr::new(ip.into(), 0), 0).unwrap())
 }
@@ -45,7 +55,7 @@ fn pair_at(device: &Device, ip: impl Into<std::net::IpAddr>) -> [Connection; 2] 
     let site = site(device);
     let [first, second] = ends;
     let join = |end: Box<EthernetEndpoint>, rank: u32, description: &[u8]| {
-        let link = end.join(Peer { rank: Rank(rank), site: &site, description }, LONG).unwrap();
+        let link = end.join(peer(rank, &site, description), LONG).unwrap();
         Connection::over(link)
     };
     thread::scope(|scope| {
@@ -65,8 +75,9 @@ fn played(device: &Device, timeout: Duration) -> (Connection, TcpStream) {
     theirs.set_read_timeout(Some(LONG)).unwrap();
     let (ours, _) = listener.accept().unwrap();
     let process = process_id().unwrap();
-    let meeting = Meeting::Met(Greeted { stream: ours, early: Vec::new() });
-    let link = EthernetLink::start(device, Rank(3), process, meeting, Deadline::after(timeout)).unwrap();
+    let part = Part::Met(Greeted { stream: ours, early: Vec::new() });
+    let meeting = Meeting { part, deadline: Deadline::after(timeout), life: unheard_of() };
+    let link = EthernetLink::start(device, Rank(3), process, meeting, timeout).unwrap();
     (Connection::over(Arc::new(link)), theirs)
 }
 

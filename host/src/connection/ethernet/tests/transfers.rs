@@ -1,41 +1,18 @@
 //! What is asked for arrives: whole, in order, and is complete when it is said to be.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::super::frame::PIECE_BYTES;
 use super::*;
+use crate::connection::contract;
 
 #[test]
-fn writes_of_odd_lengths_and_updates_arrive_in_order() {
+fn it_does_what_a_connection_has_to() {
     let device = cpu();
     for ip in ["127.0.0.1", "::1"] {
         let [connection, _other] = pair_at(&device, ip.parse::<std::net::IpAddr>().unwrap());
         assert_eq!((connection.transport(), connection.peer()), (Transport::Ethernet, Rank(1)));
-        let (from, to) = (device.allocate::<u8>(5000).unwrap(), device.allocate::<u8>(5000).unwrap());
-        let words = device.allocate::<u64>(2).unwrap();
-        let bytes = pattern(5000, 1);
-        from.write(&bytes).unwrap();
-        let (source, target, word) = (own(&from), own(&to), own(&words));
-        let (target_there, word_there) = (told(&device, &target), told(&device, &word));
-        let mut expected = vec![0; 5000];
-        let mut last = connection.mark().unwrap();
-        for (round, (offset, at, len)) in
-            [(0, 0, 1), (1, 7, 3), (13, 100, 4096), (4999, 4999, 1), (0, 4000, 999), (5, 5, 0)]
-                .into_iter()
-                .enumerate()
-        {
-            connection.write(&target_there, at, &source, offset, len).unwrap();
-            connection.update(&word_there, 8, round as u64 + 1).unwrap();
-            let mark = connection.mark().unwrap();
-            assert!(mark > last, "{mark:?} after {last:?}");
-            last = mark;
-            let (at, offset, len) = (at as usize, offset as usize, len as usize);
-            expected[at..at + len].copy_from_slice(&bytes[offset..offset + len]);
-        }
-        connection.flush(LONG).unwrap();
-        assert!(connection.is_complete(last).unwrap());
-        assert_eq!(to.read().unwrap(), expected);
-        assert_eq!(words.read().unwrap(), [0, 6]);
+        contract::writes_and_updates_arrive_in_order(&device, &connection);
+        contract::an_update_comes_behind_the_writes_before_it(&device, &connection);
+        contract::memories_are_kept_until_their_work_is_complete(&device, &connection);
     }
 }
 
@@ -61,43 +38,6 @@ fn lengths_about_a_frames_arrive_whole() {
         expected[51..51 + bytes as usize].copy_from_slice(&content[7..7 + bytes as usize]);
         assert!(to.read().unwrap() == expected, "{bytes} bytes");
     }
-}
-
-#[test]
-fn whoever_sees_an_update_sees_the_writes_before_it() {
-    const ROUNDS: u64 = 2000;
-    let device = cpu();
-    let [connection, _other] = pair(&device);
-    let (from, to) = (device.allocate::<u64>(300).unwrap(), device.allocate::<u64>(300).unwrap());
-    let words = device.allocate::<u64>(1).unwrap();
-    let (source, target, word) = (own(&from), own(&to), own(&words));
-    let (target_there, word_there) = (told(&device, &target), told(&device, &word));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            for round in 1..=ROUNDS {
-                from.write(&[round; 300]).unwrap();
-                connection.write(&target_there, 0, &source, 0, 2400).unwrap();
-                connection.update(&word_there, 0, round).unwrap();
-                connection.flush(LONG).unwrap();
-            }
-        });
-        // SAFETY: the word is live and aligned, and touched by atomic accesses alone.
-        let seen = unsafe { AtomicU64::from_ptr(words.address().address() as *mut u64) };
-        let mut round = 0;
-        while round < ROUNDS {
-            let now = seen.load(Ordering::Acquire);
-            assert!(now >= round, "{now} after {round}");
-            if now > round {
-                round = now;
-                let mut edge = [0];
-                to.read_at(299, &mut edge).unwrap();
-                assert!(edge[0] >= round, "{edge:?} behind {round}");
-            } else {
-                thread::yield_now();
-            }
-        }
-    });
-    assert_eq!(to.read().unwrap(), [ROUNDS; 300]);
 }
 
 /// Both ends of several connections send more than any socket holds, at once: neither waits for the other to stop sending.
@@ -143,27 +83,6 @@ fn many_threads_share_one_connection() {
         }
     });
     assert_eq!(to.read().unwrap(), content);
-}
-
-#[test]
-fn memories_are_kept_until_their_work_is_complete_and_no_longer() {
-    let device = cpu();
-    let [connection, _other] = pair(&device);
-    let to = device.allocate::<u64>(10).unwrap();
-    let target = own(&to);
-    let there = told(&device, &target);
-    let buffer = device.allocate::<u64>(1000).unwrap();
-    buffer.write(&[7; 1000]).unwrap();
-    let part = buffer.memory().0;
-    let before = Arc::strong_count(part);
-    for _ in 0..500 {
-        // Each time a registration of its own, dropped at once.
-        connection.write(&there, 0, &own(&buffer.part(10, 10).unwrap()), 0, 80).unwrap();
-    }
-    connection.flush(LONG).unwrap();
-    assert_eq!(to.read().unwrap(), [7; 10]);
-    // The last ones are let go right behind their acknowledgement.
-    eventually("all were let go", || Arc::strong_count(part) == before);
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn signals_are_counted() {
     assert_eq!((port.signals(), back.signals()), (210, 0));
     // The other direction: what the peer's proxy does to this end's token.
     let stream = rig.stream();
-    rig.launch(&stream, &port, Calls::of(PortCall::Wait, 5, 2));
+    rig.launch(&stream, &port, Calls::of(PortCall::Wait, 1, 10));
     (1..=10).for_each(|count| port.receive(count));
     stream.synchronize().unwrap();
 }
