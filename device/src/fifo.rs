@@ -9,7 +9,17 @@
 //!
 //! Slots and tail lie in the host's memory: a push is one posted write over the bus, and the host polls its own cache.
 //! Head and the cached tail lie in the device's: a push reads nothing over the bus as long as the cached tail shows room.
-//! The producer that finds none asks the tail itself and leaves what it saw in the cache.
+//!
+//! # One asks, the others look on
+//!
+//! Loads of one line over the bus go one after the other, however many threads there are (an H200 does a million of them a
+//! second): were each thread that waits to ask the tail, each would wait for all. So whoever finds that the cached tail does not
+//! do claims the question, by a word of the device's next to the cache; it asks once, leaves what it saw in the cache, and gives
+//! the question back. The others look at the cache meanwhile. A lane that asks does so together with the lanes of its warp that
+//! wait with it: that is still one load, and none of them is held up by another way through the code.
+//!
+//! The claim only saves loads, and orders nothing: were two to ask at once, the tail would be asked twice. It is never held from
+//! one look to the next, so whoever gives up, or stands still, keeps nobody from asking.
 //!
 //! # Ordering
 //!
@@ -20,7 +30,10 @@
 //!
 //! The same fence makes a slot's stores come in the order of their laps. A push reads the cached tail before it, and whoever
 //! wrote the cache had acquired the tail and then released the cache, so the consumer's loads of the slot, and through them the
-//! store of the lap before, are ordered before the push's store. The position is on its way while the fence waits.
+//! store of the lap before, are ordered before the push's store. Who has waited for room has acquired the cache or the tail
+//! behind the fence, which does the same. The position is on its way while the fence waits.
+//!
+//! A plain release store would publish as well, but not order the laps, and its fence could not begin before the position is known.
 //!
 //! # A push that fails
 //!
@@ -47,6 +60,8 @@ pub struct Producer<W, P> {
     head: W,
     tail: W,
     tail_cache: W,
+    /// Not 0: a thread has claimed the question for the tail.
+    asking: W,
     capacity: u64,
     site: WaitSite,
 }
@@ -64,23 +79,25 @@ impl DeviceProducer {
     #[inline(always)]
     pub unsafe fn new(handle: FifoHandle) -> Self {
         let site = WaitSite { kind: WaitKind::Fifo, peer: handle.rank, channel: handle.id };
-        // SAFETY: the caller's contract.
+        let words = [handle.head, handle.tail, handle.tail_cache, handle.tail_cache.add(1)];
+        // SAFETY: the caller's contract; `tail_cache` is two words.
         unsafe {
-            Self::over(
-                Mapped::new(handle.slots),
-                [Mapped::new(handle.head), Mapped::new(handle.tail), Mapped::new(handle.tail_cache)],
-                handle.capacity,
-                site,
-            )
+            Self::over(Mapped::new(handle.slots), words.map(|word| Mapped::new(word)), handle.capacity, site)
         }
     }
 }
 
 impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
-    /// The half over these slots, `capacity` of them, a power of two, and these words: head, tail, cached tail.
+    /// The half over these slots, `capacity` of them, a power of two, and these words: head, tail, cached tail, and whether it is
+    /// being asked for (0 at first).
     #[inline(always)]
-    pub const fn over(slots: P, [head, tail, tail_cache]: [W; 3], capacity: u64, site: WaitSite) -> Self {
-        Self { slots, head, tail, tail_cache, capacity, site }
+    pub const fn over(
+        slots: P,
+        [head, tail, tail_cache, asking]: [W; 4],
+        capacity: u64,
+        site: WaitSite,
+    ) -> Self {
+        Self { slots, head, tail, tail_cache, asking, capacity, site }
     }
 
     /// Pushes a trigger, and publishes the calling thread's writes before it to the consumer. Called by a thread, any number of
@@ -129,9 +146,8 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
     #[inline(always)]
     fn reserve(&self, count: u64) -> (u64, u64) {
         let cached = self.tail_cache.load::<Relaxed, Gpu>();
-        let position = self.head.fetch_add::<Relaxed, Gpu>(count);
-        // Releases what the thread wrote before, and acquires what the cached tail stands for: see the module.
-        W::fence::<AcqRel, Sys>();
+        // The fence releases what the thread wrote before, and acquires what the cached tail stands for: see the module.
+        let position = self.head.fetch_add_fence::<Relaxed, Gpu, AcqRel, Sys>(count);
         (cached, position)
     }
 
@@ -146,29 +162,28 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
     ) -> Result<(), WaitError> {
         // The tail that says that the slot's trigger of the lap before has been taken.
         let room = position.wrapping_add(1).wrapping_sub(self.capacity);
-        if !reached(cached, room) {
-            let (tail, cache) = (self.tail, self.tail_cache);
-            let load = || tail.load::<Acquire, Sys>();
-            let seen = spin::wait::<1, _, _, _>(
-                patience,
-                self.site,
-                load,
-                |seen| reached(seen, room).then_some(seen),
-                |seen| (room, seen),
-            )?;
-            // An older value that another thread stores later only makes somebody look again.
-            cache.store::<Release, Gpu>(seen);
+        // A lane stores before it waits for others of its warp where their ways meet again: they may wait for its trigger to be
+        // taken. Hence a store on each way, and on the second one within the wait.
+        let store = || {
+            let (mark, [low, high]) = (mark(position, self.capacity), trigger.words());
+            let slot = position & (self.capacity - 1);
+            self.slots.store::<Relaxed, Sys>(slot, [low | mark, high | mark]);
+        };
+        if reached(cached, room) {
+            store();
+            return Ok(());
         }
-        let (mark, [low, high]) = (mark(position, self.capacity), trigger.words());
-        self.slots.store::<Relaxed, Sys>(position & (self.capacity - 1), [low | mark, high | mark]);
-        Ok(())
+        self.wait_for_tail(room, cached, store, patience)
     }
 
-    /// Whether the consumer has taken the trigger at `position`; what it did before is then visible to the calling thread.
-    /// Called by a thread.
+    /// Whether the consumer has taken the trigger at `position`, as far as is known here; what it did before is then visible to
+    /// the calling thread. Called by a thread. While another thread asks for the tail it says what is known without, so a call
+    /// later may say yes where this one could have.
     #[inline(always)]
     pub fn poll(&self, position: Position) -> bool {
-        reached(self.tail.load::<Acquire, Sys>(), position.behind())
+        let behind = position.behind();
+        let known = self.tail_cache.load::<Acquire, Gpu>();
+        reached(known, behind) || reached(self.look(View::at_first(known), behind).tail, behind)
     }
 
     /// Waits until the consumer has taken the trigger at `position`; what it did before is then visible to the calling thread.
@@ -179,10 +194,78 @@ impl<W: Word<Value = u64>, P: Pairs> Producer<W, P> {
     /// [`WaitError`], with a report on the board; nothing is lost by it.
     #[inline(always)]
     pub fn sync(&self, position: Position, patience: impl Patience) -> Result<(), WaitError> {
-        let tail = self.tail;
-        let (load, behind) = (|| tail.load::<Acquire, Sys>(), position.behind());
-        let ready = |seen| reached(seen, behind).then_some(());
-        spin::wait::<1, _, _, _>(patience, self.site, load, ready, |seen| (behind, seen))
+        let behind = position.behind();
+        // Also where the trigger has just been pushed: a question that leaves right behind it comes to the tail before the
+        // consumer has moved that.
+        let known = self.tail_cache.load::<Acquire, Gpu>();
+        if reached(known, behind) { Ok(()) } else { self.wait_for_tail(behind, known, || (), patience) }
+    }
+
+    /// Waits until the tail has come to `expected`, which the cache had not when it held `known`, and then calls `go_on`; what the
+    /// consumer did before is visible to it. Called by a thread.
+    #[inline(always)]
+    fn wait_for_tail(
+        &self,
+        expected: u64,
+        known: u64,
+        go_on: impl Fn(),
+        patience: impl Patience,
+    ) -> Result<(), WaitError> {
+        let mut view = View::at_first(known);
+        let look = || {
+            view = self.look(view, expected);
+            if reached(view.tail, expected) {
+                go_on();
+            }
+            // A sum that the compiler does not see through: it would call `go_on` behind the loop.
+            arch::advance(view.tail, 0)
+        };
+        let ready = |seen| reached(seen, expected).then_some(());
+        // One look to a turn: none begins before the one before it is judged, so `go_on` is called once.
+        spin::wait::<1, _, _, _>(patience, self.site, look, ready, |seen| (expected, seen))
+    }
+
+    /// One look of a thread whose last `view` was not enough: it asks if nobody does, and else sees what the cache holds. Called by
+    /// a thread.
+    #[inline(always)]
+    fn look(&self, mut view: View, expected: u64) -> View {
+        let lanes = arch::lanes_here();
+        let claimed = view.unasked && self.asking.fetch_add::<Relaxed, Gpu>(1) == 0;
+        if arch::any_of(lanes, claimed) {
+            let tail = self.tail.load::<Acquire, Sys>();
+            if tail != view.tail {
+                // An older value that another thread stores later only makes somebody look again.
+                self.tail_cache.store::<Release, Gpu>(tail);
+                view.tail = tail;
+            }
+        }
+        // Within the look: a lane whose wait is over may stand still until those of its warp's other lanes are, and they have to
+        // ask.
+        if claimed {
+            self.asking.store::<Relaxed, Gpu>(0);
+        }
+        if !reached(view.tail, expected) {
+            view.unasked = self.asking.load::<Relaxed, Gpu>() == 0;
+            view.tail = self.tail_cache.load::<Acquire, Gpu>();
+        }
+        view
+    }
+}
+
+/// What a thread that waits knows of the tail.
+#[derive(Clone, Copy)]
+struct View {
+    /// A tail, acquired; there may be a newer one.
+    tail: u64,
+    /// Whether nobody seemed to be asking for a newer one.
+    unasked: bool,
+}
+
+impl View {
+    /// Before the first look, which is a question where nobody else asks.
+    #[inline(always)]
+    const fn at_first(known: u64) -> Self {
+        Self { tail: known, unasked: true }
     }
 }
 

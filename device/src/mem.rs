@@ -21,6 +21,16 @@ pub trait Word: Copy {
     fn fetch_add<O: RmwOrder, S: Scope>(self, value: Self::Value) -> Self::Value;
     /// Orders the calling thread's accesses before, of every word, with those after.
     fn fence<O: FenceOrder, S: Scope>();
+    /// [`Word::fetch_add`] and then [`Word::fence`]; on a GPU both are under way together.
+    #[inline(always)]
+    fn fetch_add_fence<O: RmwOrder, S: Scope, F: FenceOrder, FS: Scope>(
+        self,
+        value: Self::Value,
+    ) -> Self::Value {
+        let before = self.fetch_add::<O, S>(value);
+        Self::fence::<F, FS>();
+        before
+    }
 }
 
 /// A global address that somebody has promised to be mapped and live, so that accesses to it are safe.
@@ -56,7 +66,7 @@ impl<T> Mapped<T> {
 }
 
 macro_rules! word {
-    ($t:ty: $load:ident, $store:ident, $red_add:ident, $atom_add:ident) => {
+    ($t:ty: $load:ident, $store:ident, $red_add:ident, $atom_add:ident$(, $atom_add_fence:ident)?) => {
         impl Word for Mapped<$t> {
             type Value = $t;
 
@@ -88,12 +98,20 @@ macro_rules! word {
             fn fence<O: FenceOrder, S: Scope>() {
                 arch::fence::<O, S>();
             }
+
+            $(
+                #[inline(always)]
+                fn fetch_add_fence<O: RmwOrder, S: Scope, F: FenceOrder, FS: Scope>(self, value: $t) -> $t {
+                    // SAFETY: `Mapped::new`'s contract.
+                    unsafe { arch::$atom_add_fence::<O, S, F, FS>(self.0, value) }
+                }
+            )?
         }
     };
 }
 
 word!(u32: load_u32, store_u32, red_add_u32, atom_add_u32);
-word!(u64: load_u64, store_u64, red_add_u64, atom_add_u64);
+word!(u64: load_u64, store_u64, red_add_u64, atom_add_u64, atom_add_fence_u64);
 
 /// Pairs of 64-bit words, one behind the other, that several threads, devices or the host touch at once.
 ///

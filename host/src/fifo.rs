@@ -12,7 +12,8 @@ use crate::error::{ProxyError, Result};
 /// The most slots of a ring: 16 MiB of pinned memory.
 const MOST_SLOTS: usize = 1 << 20;
 
-/// Where in the device's words the head and the cached tail lie, in 8-byte words: each on a cache line (128 bytes) of its own.
+/// Where in the device's words the head and the cached tail lie, in 8-byte words: each on a cache line (128 bytes) of its own. The
+/// word behind the cached tail belongs to it.
 const HEAD: u64 = 0;
 const TAIL_CACHE: u64 = 16;
 const WORDS: usize = 32;

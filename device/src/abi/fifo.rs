@@ -56,7 +56,8 @@ pub struct FifoHandle {
     pub head: Global<u64>,
     /// The next position that the consumer takes: the consumer's memory, which it alone writes.
     pub tail: Global<u64>,
-    /// What a producer last saw at the tail: the producers' memory. Never past the tail.
+    /// Two words of the producers' memory, zeroed at first: what a producer last saw at the tail, never past it; and, not 0,
+    /// that one is asking for the tail.
     pub tail_cache: Global<u64>,
     /// Slots: a power of two.
     pub capacity: u64,

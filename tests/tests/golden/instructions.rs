@@ -228,7 +228,6 @@ fn a_wait_polls_with_one_load_a_look() {
             ("probe_ll8_read", "ld.volatile.global.b64"),
             ("probe_ll16_read", "ld.volatile.global.v2.b64"),
             ("probe_barrier", "ld.acquire.gpu.global.u32"),
-            ("probe_fifo_sync", "ld.acquire.sys.global.u64"),
         ] {
             let flow = probes.flow(entry);
             let context = format!("{entry} for {}", probes.arch);
@@ -265,8 +264,8 @@ fn a_wait_has_its_own_order_only() {
     });
 }
 
-/// A push is one addition, one fence and one 16-byte store; the fence stands before the store, and the cached tail is read
-/// before the fence. Only where that shows no room is the tail itself looked at.
+/// A push is one addition, one fence and one 16-byte store, of which there are two: one for where the cached tail, read before the
+/// fence, shows room, and one in the loop that waits for room. The fence stands before both.
 #[test]
 fn a_push_is_one_store_behind_one_fence() {
     each("a_push_is_one_store_behind_one_fence", |probes| {
@@ -276,29 +275,53 @@ fn a_push_is_one_store_behind_one_fence() {
             assert_eq!(found.len(), 1, "{opcode} {context}");
             found[0]
         };
-        let cached = one("ld.relaxed.gpu.global.u64");
-        let ticket = one("atom.relaxed.gpu.global.add.u64");
         let fence = one("fence.acq_rel.sys");
-        let slot = one("st.relaxed.sys.global.v2.u64");
-        assert!(cached < fence && ticket < fence, "{context}");
-        assert!(flow.always_after(slot, &[fence]), "the slot can be written without the fence {context}");
-        // A full ring's wait acquires the tail, and releases what it saw to the cache.
-        let turns = flow.opcode("ld.acquire.sys.global.u64");
-        assert!(!turns.is_empty() && turns.iter().all(|&look| flow.turn(look).is_some()), "{context}");
-        assert!(!flow.opcode("st.release.gpu.global.u64").is_empty(), "{context}");
+        // Those of the wait for room, which claims the question, stand behind.
+        let before = |opcode: &str| flow.opcode(opcode).into_iter().filter(|&index| index < fence).count();
+        assert_eq!(before("ld.relaxed.gpu.global.u64"), 1, "the cached tail {context}");
+        assert_eq!(before("atom.relaxed.gpu.global.add.u64"), 1, "the position {context}");
+        let slots = flow.opcode("st.relaxed.sys.global.v2.u64");
+        for &slot in &slots {
+            assert!(flow.always_after(slot, &[fence]), "the slot can be written without the fence {context}");
+        }
+        // A lane that waited behind the loop for its warp's others, with its trigger in hand, could wait for what waits for it.
+        let in_loop = slots.iter().filter(|&&slot| flow.turn(slot).is_some()).count();
+        assert_eq!((slots.len(), in_loop), (2, 1), "slots written, and in the loop {context}");
     });
 }
 
-/// A put of any size writes its slots by one and the same store, behind one fence, which comes behind the payload.
+/// Who waits for a FIFO's consumer loads the tail, which lies behind the bus, only where a lane has claimed the question, acquires it,
+/// and releases what it saw to the cache. The others acquire that.
+#[test]
+fn a_fifos_tail_is_asked_for_behind_a_claim() {
+    each("a_fifos_tail_is_asked_for_behind_a_claim", |probes| {
+        for entry in ["probe_fifo_push", "probe_fifo_sync"] {
+            let (flow, context) = (probes.flow(entry), format!("{entry} for {}", probes.arch));
+            let (claims, questions) =
+                (flow.opcode("vote.sync.any.pred"), flow.opcode("ld.acquire.sys.global.u64"));
+            assert!(!questions.is_empty(), "{context}");
+            for &question in &questions {
+                assert!(flow.turn(question).is_some(), "{context}: asked only once");
+                assert!(flow.always_after(question, &claims), "{context}: asked without a claim");
+            }
+            for opcode in ["st.release.gpu.global.u64", "ld.acquire.gpu.global.u64"] {
+                assert!(!flow.opcode(opcode).is_empty(), "{context}: no {opcode}");
+            }
+        }
+    });
+}
+
+/// A put of any size writes its slots by the same stores, behind one fence, which comes behind the payload.
 #[test]
 fn a_port_put_stores_its_payload_before_its_trigger() {
     each("a_port_put_stores_its_payload_before_its_trigger", |probes| {
         let (flow, context) = (probes.flow("probe_port_put"), format!("for {}", probes.arch));
         let (fence, payload) = (flow.opcode("fence.acq_rel.sys"), flow.opcode("st.global.u32"));
-        let slot = flow.opcode("st.relaxed.sys.global.v2.u64");
-        assert_eq!((fence.len(), payload.len(), slot.len()), (1, 1, 1), "{context}");
+        let slots = flow.opcode("st.relaxed.sys.global.v2.u64");
+        assert_eq!((fence.len(), payload.len(), slots.len()), (1, 1, 2), "{context}");
         assert!(flow.always_after(fence[0], &payload), "the fence can come without the payload {context}");
-        assert!(flow.always_after(slot[0], &fence), "the slot can be written without the fence {context}");
+        let fenced = slots.iter().all(|&slot| flow.always_after(slot, &fence));
+        assert!(fenced, "the slot can be written without the fence {context}");
     });
 }
 

@@ -1,9 +1,10 @@
 //! FIFOs: both halves, with the ring as short as it can be.
 
+use loom::sync::atomic::{Ordering, fence};
 use loom::thread;
 
 use warpwire_device::abi::{ChannelId, Position, Rank, Trigger, WaitError, WaitKind, WaitSite};
-use warpwire_device::arch::{FenceOrder, LoadOrder, Relaxed, RmwOrder, Scope, StoreOrder};
+use warpwire_device::arch::{FenceOrder, LoadOrder, Relaxed, RmwOrder, Scope, StoreOrder, Sys};
 use warpwire_device::fifo::{Consumer, Producer};
 use warpwire_device::mem::{Pairs, Word};
 
@@ -16,7 +17,7 @@ fn halves(capacity: usize, start: u64) -> (Producer<Token, LoomPairs>, Consumer<
     // What the lap before has left: the other mark.
     let stale = if start & capacity as u64 == 0 { 0 } else { Trigger::MARK };
     let slots = LoomPairs::new(capacity, stale);
-    let words = [Token::new(start), Token::new(start), Token::new(start)];
+    let words = [Token::new(start), Token::new(start), Token::new(start), Token::new(0)];
     (Producer::over(slots, words, capacity as u64, SITE), Consumer::over(slots, words[1], capacity as u64))
 }
 
@@ -190,11 +191,85 @@ fn a_sync_sees_what_the_consumer_did() {
     });
 }
 
+/// Two threads wait for one tail: one asks, and the other sees in the cache what the first has left there, and what the consumer
+/// did before.
+fn two_that_wait<W: Word<Value = u64> + Send + 'static>(words: [W; 4]) -> bool {
+    let slots = LoomPairs::new(2, 0);
+    let (producer, mut consumer) =
+        (Producer::over(slots, words, 2, SITE), Consumer::over(slots, words[1], 2));
+    let payload = Payload::new();
+    let waiters = [0, 1].map(|who| {
+        thread::spawn(move || {
+            let position = producer.push(trigger(who, 0), Endless).unwrap();
+            let told = producer.sync(position, Looks(2)).is_ok();
+            // The consumer writes once, and before both.
+            told && payload.read() == 7
+        })
+    });
+    next(&consumer);
+    consumer.advance();
+    next(&consumer);
+    consumer.advance();
+    payload.write(7);
+    consumer.publish();
+    waiters.map(|waiter| waiter.join().unwrap()) == [true, true]
+}
+
+#[test]
+fn of_two_that_wait_both_are_told() {
+    let complete = check_counting(2, || two_that_wait([0; 4].map(Token::new)));
+    assert!(complete > 0);
+}
+
+/// A slot's stores of two laps, by two producers: the second knows by the cached tail alone that there is room.
+fn two_laps<W: Word<Value = u64> + Send + 'static>(words: [W; 4], begin: Token) {
+    let slots = LoomPairs::new(1, 0);
+    let (producer, mut consumer) =
+        (Producer::over(slots, words, 1, SITE), Consumer::over(slots, words[1], 1));
+    let first = thread::spawn(move || {
+        let position = producer.push(trigger(1, 0), Endless).unwrap();
+        producer.sync(position, Endless).unwrap();
+        begin.store::<Relaxed, Sys>(1);
+    });
+    let second = thread::spawn(move || {
+        // Relaxed: it says that the first lap is over, and nothing of what was seen in it.
+        while begin.load::<Relaxed, Sys>() == 0 {
+            thread::yield_now();
+        }
+        producer.push(trigger(2, 0), Endless).unwrap();
+    });
+    assert_eq!(next(&consumer), trigger(1, 0));
+    consumer.take();
+    first.join().unwrap();
+    second.join().unwrap();
+    assert_eq!(consumer.next(), Some(trigger(2, 0)), "the first lap's store came behind the second's");
+}
+
+#[test]
+fn laps_of_a_slot_stay_in_order() {
+    check(|| two_laps([0; 4].map(Token::new), Token::new(0)));
+}
+
+/// A wait that fails, and a look in vain, have given the question back: the next one asks.
+#[test]
+fn a_wait_that_fails_keeps_nobody_from_asking() {
+    check(|| {
+        let (producer, mut consumer) = halves(2, 0);
+        let position = producer.push(trigger(1, 0), Endless).unwrap();
+        assert_eq!(producer.sync(position, Looks(1)), Err(WaitError::Timeout));
+        assert!(!producer.poll(position));
+        let waiter = thread::spawn(move || producer.sync(position, Endless).unwrap());
+        next(&consumer);
+        consumer.take();
+        waiter.join().unwrap();
+    });
+}
+
 /// A consumer stops between two triggers, and another one goes on.
 #[test]
 fn a_consumer_that_stops_leaves_the_rest_to_the_next() {
     check(|| {
-        let (slots, words) = (LoomPairs::new(1, 0), [Token::new(0), Token::new(0), Token::new(0)]);
+        let (slots, words) = (LoomPairs::new(1, 0), [0; 4].map(Token::new));
         let producer = Producer::over(slots, words, 1, SITE);
         let mut consumer = Consumer::over(slots, words[1], 1);
         let pusher = thread::spawn(move || {
@@ -248,6 +323,65 @@ impl Word for Weakened {
     fn fence<O: FenceOrder, S: Scope>() {}
 }
 
+/// Words whose fences release, and acquire nothing.
+#[derive(Clone, Copy)]
+struct HalfFenced(Token);
+
+impl Word for HalfFenced {
+    type Value = u64;
+
+    fn load<O: LoadOrder, S: Scope>(self) -> u64 {
+        self.0.load::<O, S>()
+    }
+
+    fn store<O: StoreOrder, S: Scope>(self, value: u64) {
+        self.0.store::<O, S>(value);
+    }
+
+    fn add<O: StoreOrder, S: Scope>(self, value: u64) {
+        self.0.add::<O, S>(value);
+    }
+
+    fn fetch_add<O: RmwOrder, S: Scope>(self, value: u64) -> u64 {
+        self.0.fetch_add::<O, S>(value)
+    }
+
+    fn fence<O: FenceOrder, S: Scope>() {
+        fence(Ordering::Release);
+    }
+}
+
+/// A word that may be one whose stores are all relaxed. Its fences are what they should be.
+#[derive(Clone, Copy)]
+struct Leaky {
+    word: Token,
+    leaks: bool,
+}
+
+impl Word for Leaky {
+    type Value = u64;
+
+    fn load<O: LoadOrder, S: Scope>(self) -> u64 {
+        self.word.load::<O, S>()
+    }
+
+    fn store<O: StoreOrder, S: Scope>(self, value: u64) {
+        if self.leaks { self.word.store::<Relaxed, S>(value) } else { self.word.store::<O, S>(value) }
+    }
+
+    fn add<O: StoreOrder, S: Scope>(self, value: u64) {
+        self.word.add::<O, S>(value);
+    }
+
+    fn fetch_add<O: RmwOrder, S: Scope>(self, value: u64) -> u64 {
+        self.word.fetch_add::<O, S>(value)
+    }
+
+    fn fence<O: FenceOrder, S: Scope>() {
+        Token::fence::<O, S>();
+    }
+}
+
 /// Slots of whose two marks only one counts.
 #[derive(Clone, Copy)]
 struct OneMark(LoomPairs);
@@ -267,7 +401,7 @@ impl Pairs for OneMark {
 #[should_panic(expected = "Causality violation")]
 fn a_relaxed_push_publishes_nothing() {
     check(|| {
-        let (slots, words) = (LoomPairs::new(1, 0), [0; 3].map(|zero| Weakened(Token::new(zero))));
+        let (slots, words) = (LoomPairs::new(1, 0), [0; 4].map(|zero| Weakened(Token::new(zero))));
         let (producer, consumer) =
             (Producer::over(slots, words, 1, SITE), Consumer::over(slots, words[1], 1));
         let payload = Payload::new();
@@ -284,7 +418,7 @@ fn a_relaxed_push_publishes_nothing() {
 #[should_panic(expected = "Causality violation")]
 fn a_relaxed_tail_publishes_nothing() {
     check(|| {
-        let words = [0; 3].map(|zero| Weakened(Token::new(zero)));
+        let words = [0; 4].map(|zero| Weakened(Token::new(zero)));
         let slots = LoomPairs::new(1, 0);
         let (producer, mut consumer) =
             (Producer::over(slots, words, 1, SITE), Consumer::over(slots, words[1], 1));
@@ -300,11 +434,27 @@ fn a_relaxed_tail_publishes_nothing() {
     });
 }
 
+/// A push's fence acquires what the cached tail stands for: a release store alone would not do.
+#[test]
+#[should_panic(expected = "the first lap's store came behind the second's")]
+fn a_fence_that_only_releases_mixes_laps() {
+    check(|| two_laps([0; 4].map(|zero| HalfFenced(Token::new(zero))), Token::new(0)));
+}
+
+/// The cached tail passes on what the consumer did, so it has to be released.
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_relaxed_cache_publishes_nothing() {
+    check_counting(2, || {
+        two_that_wait([false, false, true, false].map(|leaks| Leaky { word: Token::new(0), leaks }))
+    });
+}
+
 #[test]
 #[should_panic(expected = "half a trigger")]
 fn one_mark_for_both_words_takes_half_a_trigger() {
     check(|| {
-        let (slots, words) = (OneMark(LoomPairs::new(1, 0)), [Token::new(0), Token::new(0), Token::new(0)]);
+        let (slots, words) = (OneMark(LoomPairs::new(1, 0)), [0; 4].map(Token::new));
         let (producer, consumer) =
             (Producer::over(slots, words, 1, SITE), Consumer::over(slots, words[1], 1));
         thread::spawn(move || producer.push(trigger(5, 5), Endless).unwrap());

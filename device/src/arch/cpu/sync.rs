@@ -50,6 +50,20 @@ pub fn warp_shuffle(value: u32, lane: u32) -> u32 {
     result
 }
 
+/// Lanes of a warp that have come to one place together. Here each comes alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Lanes(());
+
+/// The lanes that are here with the calling one. Called by a thread.
+pub const fn lanes_here() -> Lanes {
+    Lanes(())
+}
+
+/// True in each of `lanes` where `flag` was true in any. Called by all of them.
+pub const fn any_of(_lanes: Lanes, flag: bool) -> bool {
+    flag
+}
+
 /// Lets others run: a GPU's sleep is shorter than any of the operating system's.
 pub fn sleep_ns(_duration: u32) {
     pause();

@@ -9,9 +9,9 @@
 
 use core::arch::asm;
 
-use super::by_order_and_scope;
+use super::{by_order_and_scope, fence};
 use crate::abi::Global;
-use crate::arch::{RmwKind, RmwOrder, Scope, StoreKind, StoreOrder};
+use crate::arch::{FenceOrder, RmwKind, RmwOrder, Scope, StoreKind, StoreOrder};
 
 macro_rules! emit_red {
     ($order:literal, $scope:literal, ($ptx:literal, $reg:ident, $value:ident, $at:ident)) => {
@@ -102,3 +102,38 @@ macro_rules! rmw {
 
 rmw!(u32, "u32", "b32", reg32, red_add_u32, atom_add_u32, atom_exch_u32, atom_cas_u32);
 rmw!(u64, "u64", "b64", reg64, red_add_u64, atom_add_u64, atom_exch_u64, atom_cas_u64);
+
+/// `atom.O.S.global.add`, then `fence.F.FS`, the one on its way while the other is. Called by a thread.
+///
+/// Written one after the other they would not be: the assembler makes one addition of a warp's additions and shares its result
+/// out by shuffles, and works with the result ahead of the fence, so the fence would wait for both.
+///
+/// # Safety
+///
+/// `at` is aligned, mapped and live.
+#[inline(always)]
+pub unsafe fn atom_add_fence_u64<O: RmwOrder, S: Scope, F: FenceOrder, FS: Scope>(
+    at: Global<u64>,
+    value: u64,
+) -> u64 {
+    let own: u64;
+    // `lane * (lane + 1)` is even. The assembler does not know that, and gathers additions only where all lanes add the same.
+    // SAFETY: works with registers.
+    unsafe {
+        asm!("{{ .reg .b32 even; mov.u32 even, %laneid; mad.lo.u32 even, even, even, even; and.b32 even, even, 1;",
+             "cvt.u64.u32 {0}, even; add.u64 {0}, {0}, {1}; }}",
+             out(reg64) own, in(reg64) value, options(pure, nomem, nostack))
+    };
+    // SAFETY: the caller's contract.
+    let before = unsafe { atom_add_u64::<O, S>(at, own) };
+    fence::<F, FS>();
+    let after: u64;
+    // The lanes that are here are never none: nothing is added, but not before the fence.
+    // SAFETY: works with registers.
+    unsafe {
+        asm!("{{ .reg .b32 lanes; .reg .pred none; activemask.b32 lanes; setp.eq.u32 none, lanes, 0;",
+             "selp.b32 lanes, 1, 0, none; cvt.u64.u32 {0}, lanes; add.u64 {0}, {0}, {1}; }}",
+             out(reg64) after, in(reg64) before, options(nostack))
+    };
+    after
+}

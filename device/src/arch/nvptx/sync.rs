@@ -3,8 +3,8 @@
 //! They go through LLVM's intrinsics, which are marked convergent. An `asm!` block is not: the compiler may move a
 //! `bar.sync` in one into a branch, or duplicate it.
 //!
-//! Source: "Parallel Synchronization and Communication Instructions: bar", ": vote.sync", "Data Movement and Conversion
-//! Instructions: shfl.sync", PTX ISA 8.7.
+//! Source: "Parallel Synchronization and Communication Instructions: bar", ": vote.sync", ": activemask", "Data
+//! Movement and Conversion Instructions: shfl.sync", PTX ISA 8.7.
 
 use core::arch::{asm, nvptx};
 
@@ -15,6 +15,8 @@ use crate::arch::WARP_SIZE;
 unsafe extern "C" {
     #[link_name = "llvm.nvvm.barrier.cta.red.or.aligned.all"]
     fn barrier_red_or(barrier: i32, flag: bool) -> bool;
+    #[link_name = "llvm.nvvm.activemask"]
+    fn active_mask() -> i32;
     #[link_name = "llvm.nvvm.bar.warp.sync"]
     fn bar_warp_sync(mask: i32);
     #[link_name = "llvm.nvvm.vote.any.sync"]
@@ -58,6 +60,26 @@ pub fn warp_sync() {
 pub fn warp_any(flag: bool) -> bool {
     // SAFETY: as above.
     unsafe { vote_any_sync(warp_members(), flag) }
+}
+
+/// Lanes of a warp that have come to one place together.
+#[derive(Clone, Copy, Debug)]
+pub struct Lanes(i32);
+
+/// `activemask`: the lanes that are here with the calling one; at least itself, and others that come here may be missing. Called
+/// by a thread.
+#[inline(always)]
+pub fn lanes_here() -> Lanes {
+    // SAFETY: reads which lanes execute it, and waits for none.
+    Lanes(unsafe { active_mask() })
+}
+
+/// `vote.sync.any`: true in each of `lanes` where `flag` was true in any. Called by all of them, each with the value that
+/// [`lanes_here`] gave them together.
+#[inline(always)]
+pub fn any_of(lanes: Lanes, flag: bool) -> bool {
+    // SAFETY: the caller's contract: the mask names the lanes that come here, the calling one among them.
+    unsafe { vote_any_sync(lanes.0, flag) }
 }
 
 /// `shfl.sync.idx`: the value that lane `lane` gave. Called by the warp; `lane` is below the warp's number of lanes.

@@ -50,11 +50,15 @@ fn cases(bench: &Bench) -> anyhow::Result<Vec<Case<'_>>> {
         case.aim(aim.and_then(|aim| bench.aim(aim)))
     };
     let mut cases: Vec<Case<'_>> = shapes.iter().map(rate).collect();
-    let latency = Case::new("push to sync", "1 x 1", Unit::Microseconds, |bench| {
-        let count = bench.pick(5000, 200);
-        pushes(bench, LaunchConfig::new(1, 1), count, true, |nanoseconds| nanoseconds / 1e3)
-    });
-    cases.push(latency.aim(bench.aim(2.9)));
+    let latency = |(blocks, count): (u32, u32)| {
+        Case::new("push to sync", format!("{blocks} x 1"), Unit::Microseconds, move |bench| {
+            // All threads wait at once: one's round takes as long as all of them together.
+            let each = move |nanoseconds: f64| nanoseconds * f64::from(blocks) / 1e3;
+            pushes(bench, LaunchConfig::new(blocks, 1), count, true, each)
+        })
+    };
+    cases.push(latency((1, bench.pick(5000, 200))).aim(bench.aim(2.9)));
+    cases.push(latency(if bench.is_gpu() { (132, 200) } else { (8, 50) }));
     Ok(cases)
 }
 
@@ -64,7 +68,7 @@ fn pushes(
     config: LaunchConfig,
     count: u32,
     sync: bool,
-    measured: fn(f64) -> f64,
+    measured: impl Fn(f64) -> f64 + Copy + 'static,
 ) -> anyhow::Result<Vec<Contestant<'_>>> {
     let mut contestants = Vec::new();
     for entry in bench.entries::<FifoPush>()? {
